@@ -1,0 +1,35 @@
+# make demo | test | check | bench | pack CORPUS=dir; each sets up .venv first.
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/.ready
+OUT ?= pack-training
+
+.PHONY: demo test check bench pack clean
+
+demo: $(READY)
+	$(VENV)/bin/redraft generate person home problems depression --seed 1
+	$(VENV)/bin/redraft infill "The doctor said ___ the newspaper reported ." --seed 1
+
+test: $(READY)
+	$(VENV)/bin/python -m pytest
+
+check: $(READY)
+	$(VENV)/bin/ruff check src tests benchmarks
+	$(VENV)/bin/ruff format --check src tests benchmarks
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m pytest tests/test_imports.py
+
+bench: $(READY)
+	$(VENV)/bin/python benchmarks/sampler.py
+
+pack: $(READY)
+	@test -n "$(CORPUS)" || { echo "say which text to train on: make pack CORPUS=folder" >&2; exit 2; }
+	$(VENV)/bin/redraft train pack --corpus "$(CORPUS)" --out "$(OUT)"
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,76 @@
+"""What a model is to the rest of redraft: something that scores words.
+
+Two roles. A *target* gives the log-probability of a sentence; it decides. A *proposer* gives a distribution over its
+words at a gap; it suggests. An adapter maps words to its model's own tokens, so a target, a proposer and a classifier
+with different vocabularies work together.
+
+Both remember what they have read in a ``Reading``, which belongs to one chain. A reading is a value: an adapter makes
+a new one from an old one and keeps what both sentences share. So nothing depends on who else is in the batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redraft.numerics import Array
+
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place in a sentence: the words ``[start:end]`` are to be replaced by one word (none, where ``start == end``)."""
+
+    words: Words
+    start: int
+    end: int
+
+    @property
+    def before(self) -> Words:
+        return self.words[: self.start]
+
+    @property
+    def after(self) -> Words:
+        return self.words[self.end :]
+
+    def fill(self, word: str | None) -> Words:
+        """The sentence with a word in the slot; with nothing in it for None."""
+        return self.before + (() if word is None else (word,)) + self.after
+
+
+class Target(Protocol):
+    """Scores sentences. Log-probabilities are natural logarithms and include the end of the sentence."""
+
+    @property
+    def name(self) -> str: ...
+
+    def read(self, sentences: Sequence[Words], old: Sequence[Any]) -> list[Any]:
+        """Readings of whole sentences; ``old`` are earlier readings to start from, or None."""
+
+    def log_prob(self, reading: Any) -> float:
+        """Log-probability of a sentence that was read."""
+
+    def log_probs_filled(
+        self, slots: Sequence[Slot], fills: Sequence[Sequence[str | None]], readings: Sequence[Any]
+    ) -> list[Array]:
+        """For each slot, the log-probabilities of the sentences in which its fills stand in it."""
+
+
+class Proposer(Protocol):
+    """Suggests words for a slot."""
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The words that can be suggested; a distribution's columns."""
+
+    @property
+    def proposable(self) -> NDArray[np.bool_]:
+        """Which of them may be suggested at all (never a special symbol)."""
+
+    def read(self, sentences: Sequence[Words], old: Sequence[Any]) -> list[Any]: ...
+
+    def log_dist(self, slots: Sequence[Slot], readings: Sequence[Any]) -> NDArray[np.float32]:
+        """Log-probabilities [slots, words] of each word standing in each slot."""

@@ -1,0 +1,139 @@
+"""The LSTM language model: two layers, words in and words out, an adaptive softmax on top.
+
+One class serves both directions: a backward model is a forward model of reversed sentences.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+State = tuple[Tensor, Tensor]  # hidden and cell, each [layers, rows, size]
+
+
+class _SummedCrossEntropy(torch.autograd.Function):
+    """Sum of -log softmax(hidden @ weight.T)[target], its gradient taken in the same pass.
+
+    The logits are the largest array of the model. Turning them into the gradient in place, while they are in the
+    cache, halves the cost of a training step; it is right because the sum is only ever scaled by one number.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor) -> Tensor:  # [n, d], [v, d], [n]
+        logits = hidden @ weight.T
+        torch.log_softmax(logits, 1, out=logits)
+        loss = -logits.gather(1, target[:, None]).sum()
+        if any(ctx.needs_input_grad):
+            residual = logits.exp_()
+            residual[torch.arange(len(target)), target] -= 1
+            ctx.save_for_backward(residual @ weight, residual.T @ hidden)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        hidden_grad, weight_grad = ctx.saved_tensors
+        return hidden_grad * grads[0], weight_grad * grads[0], None
+
+
+@dataclass(frozen=True)
+class LstmConfig:
+    """Shape of a model. ``cutoffs`` are the ranks at which the softmax's clusters begin; ``tail_sizes`` their widths."""
+
+    num_words: int
+    size: int = 256
+    num_layers: int = 2
+    dropout: float = 0.2
+    cutoffs: tuple[int, ...] = (1000, 4000, 10000, 22000)
+    tail_sizes: tuple[int, ...] = (256, 96, 48, 32)
+
+    @classmethod
+    def small(cls, num_words: int) -> "LstmConfig":
+        """For tests and experiments: trains in seconds."""
+        return cls(num_words, size=16, dropout=0.0, cutoffs=(max(4, num_words // 3),), tail_sizes=(8,))
+
+
+class AdaptiveSoftmax(nn.Module):
+    """Exact, normalised softmax over words by rank: frequent words by themselves, rare ones through their cluster.
+
+    log p(word) = log p(cluster) + log p(word | cluster); a token costs the head and at most one cluster.
+    """
+
+    def __init__(self, config: LstmConfig):
+        super().__init__()
+        self.edges = (*config.cutoffs, config.num_words)
+        self.head = nn.Linear(config.size, config.cutoffs[0] + len(config.cutoffs), bias=False)
+        self.down = nn.ModuleList(nn.Linear(config.size, width, bias=False) for width in config.tail_sizes)
+        self.up = nn.ModuleList(
+            nn.Linear(width, high - low, bias=False)
+            for width, low, high in zip(config.tail_sizes, self.edges, self.edges[1:], strict=False)
+        )
+
+    def _clusters(self, target: Tensor) -> list[tuple[int, Tensor]]:
+        """The clusters that occur, each with the rows whose target lies in it."""
+        cluster = torch.bucketize(target, torch.tensor(self.edges[:-1]), right=True)
+        rows = [(i, (cluster == i + 1).nonzero().squeeze(1)) for i in range(len(self.up))]
+        return [(i, which) for i, which in rows if len(which)]
+
+    def _head_target(self, target: Tensor, clusters: Sequence[tuple[int, Tensor]]) -> Tensor:
+        head_target = target.clone()
+        for i, rows in clusters:
+            head_target[rows] = self.edges[0] + i
+        return head_target
+
+    def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Summed negative log-likelihood; [n, size] and [n] to a scalar."""
+        clusters = self._clusters(target)
+        total: Tensor = _SummedCrossEntropy.apply(hidden, self.head.weight, self._head_target(target, clusters))
+        for i, rows in clusters:
+            inner, local = self.down[i](hidden[rows]), target[rows] - self.edges[i]
+            total = total + _SummedCrossEntropy.apply(inner, self.up[i].weight, local)
+        return total
+
+    def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Log-probability of one word a row; [n, size] and [n] to [n]."""
+        clusters = self._clusters(target)
+        head = self.head(hidden)
+        result = _pick(head, self._head_target(target, clusters))
+        for i, rows in clusters:
+            result[rows] += _pick(self.up[i](self.down[i](hidden[rows])), target[rows] - self.edges[i])
+        return result
+
+    def log_prob(self, hidden: Tensor) -> Tensor:
+        """Log-probabilities of every word; [n, size] to [n, words]."""
+        head = functional.log_softmax(self.head(hidden), 1)
+        parts = [head[:, : self.edges[0]]]
+        for i, (down, up) in enumerate(zip(self.down, self.up, strict=True)):
+            inside = functional.log_softmax(up(down(hidden)), 1)
+            parts.append(inside + head[:, self.edges[0] + i, None])
+        return torch.cat(parts, 1)
+
+
+def _pick(logits: Tensor, target: Tensor) -> Tensor:
+    return logits.gather(1, target[:, None]).squeeze(1) - logits.logsumexp(1)
+
+
+class LstmLM(nn.Module):
+    """Network only: ids in, log-probabilities out. redraft.models.words makes it a model of sentences."""
+
+    def __init__(self, config: LstmConfig):
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.num_words, config.size, sparse=True)
+        self.lstm = nn.LSTM(config.size, config.size, config.num_layers, dropout=config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
+        self.softmax = AdaptiveSoftmax(config)
+        nn.init.normal_(self.embedding.weight, std=0.1)
+
+    def forward(self, ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Read words; ids [time, rows] to hidden states [time, rows, size] and the state after the last."""
+        hidden, state = self.lstm(self.dropout(self.embedding(ids)), state)
+        return self.dropout(hidden), state
+
+    def loss(self, inputs: Tensor, targets: Tensor, real: Tensor) -> Tensor:
+        """Summed negative log-likelihood of the targets where ``real``; all [time, rows]."""
+        hidden, _ = self(inputs)
+        loss: Tensor = self.softmax.loss(hidden[real], targets[real])
+        return loss

@@ -1,0 +1,57 @@
+"""The word list of a word-level model."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redraft import text
+
+# The first ids. END closes a sentence, START stands before it, UNKNOWN is any word outside the list.
+END, UNKNOWN, START = 0, 1, 2
+SPECIALS = ("</s>", "<unk>", "<s>")
+
+
+class Vocabulary:
+    """Words by falling frequency; an id is a rank, so that a smaller id is a more frequent word."""
+
+    def __init__(self, words: Sequence[str]):
+        self.words: tuple[str, ...] = tuple(words)
+        self._ids = {word: i for i, word in enumerate(self.words)}
+
+    @classmethod
+    def from_counts(cls, counts: Counter[str], size: int) -> "Vocabulary":
+        """The ``size`` most frequent words; ties go by the alphabet, so that the list does not depend on the order."""
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:size]
+        return cls([*SPECIALS, *(word for word, _ in ranked)])
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._ids
+
+    def id(self, word: str) -> int:
+        return self._ids.get(word, UNKNOWN)
+
+    def ids(self, words: Iterable[str]) -> list[int]:
+        return [self._ids.get(word, UNKNOWN) for word in words]
+
+    @cached_property
+    def sha256(self) -> str:
+        return hashlib.sha256("\n".join(self.words).encode()).hexdigest()
+
+    @cached_property
+    def opening_ids(self) -> NDArray[np.int64]:
+        """For each word, the id of the form that opens a sentence; the word itself where that form is not listed."""
+        return np.array([self._ids.get(text.capitalise(word), i) for i, word in enumerate(self.words)])
+
+    @cached_property
+    def is_plain(self) -> NDArray[np.bool_]:
+        """False for a capitalised form whose small form is the more frequent ("The"): a sentence keeps the small
+        form and shows the capital where it opens, so that what is inserted before it need not fight the capital."""
+        lowered = [self._ids.get(word[:1].lower() + word[1:], i) for i, word in enumerate(self.words)]
+        return np.array([low >= i for i, low in enumerate(lowered)])

@@ -1,0 +1,49 @@
+"""The prior over (action, position): a table of weights for each sentence, zero where nothing may be touched.
+
+Drawing an action by the row sums and then a position within the row, as the paper does, is drawing a cell of the
+table in proportion to its weight.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redraft.numerics import Array, draw, log_normalise, log_of
+from redraft.sentence import Action, Sentence
+
+_ACTIONS = tuple(Action)
+
+
+class Move(NamedTuple):
+    """Where and how: the paper's action A and position P."""
+
+    action: Action
+    position: int
+
+
+class Prior(Protocol):
+    """Gives every sentence of a batch its table of log weights, [actions, positions], for the legal pairs."""
+
+    def log_tables(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[Array]: ...
+
+
+class UniformPrior:
+    """Every legal pair alike: the paper's systems without a classifier."""
+
+    def log_tables(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[Array]:
+        return [log_of(table) for table in legal]
+
+
+def draw_move(log_table: Array, rng: np.random.Generator) -> Move | None:
+    """Draw a legal pair; None where there is none."""
+    if not np.isfinite(log_table).any():
+        return None
+    row, position = np.unravel_index(draw(log_table.ravel(), rng), log_table.shape)
+    return Move(_ACTIONS[int(row)], int(position))
+
+
+def log_prior(log_table: Array, move: Move) -> float:
+    """Log-probability with which a move is drawn."""
+    return float(log_normalise(log_table.ravel()).reshape(log_table.shape)[_ACTIONS.index(move.action), move.position])

@@ -1,0 +1,27 @@
+"""The one Metropolis rule, and the paper's ratios that go into it."""
+
+import numpy as np
+
+from redraft.numerics import Array, log_sum
+from redraft.sentence import Action
+
+
+def paper_log_ratio(action: Action, log_old: float, log_candidates: Array, log_without: float | None = None) -> float:
+    """Log of the paper's acceptance ratio A*.
+
+    ``log_old`` is log p of the current sentence, ``log_candidates`` those of the candidate sentences of the slot,
+    ``log_without`` that of the sentence with the slot left empty (for a deletion).
+
+    replace   1: the draw from the candidates is a Gibbs step
+    insert    sum of p over the candidates / p(old)
+    delete    p(without) / sum of p over the candidates and the old sentence
+
+    The probabilities of drawing the action and the position are left out, as the paper says.
+    """
+    if action is Action.REPLACE:
+        return 0.0
+    if action is Action.INSERT:
+        return log_sum(log_candidates) - log_old
+    if log_without is None:
+        raise ValueError("a deletion needs the log-probability of the sentence without the word")
+    return log_without - log_sum(np.append(log_candidates, log_old))

@@ -1,0 +1,304 @@
+"""Sentence, Constraints, Template, Edit, Action: the vocabulary of the whole program.
+
+A sentence is a sequence of words. Each word is free or locked to a constraint, each gap between words is open or
+closed. Writing with keywords and filling a template are the same thing with other locks and gaps.
+"""
+
+import enum
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from redraft import text
+from redraft.errors import ConstraintError
+
+BLANK = "___"
+_BLANK = re.compile(r"_{3,}")
+_MAX_LOCKED = 1000  # words; far beyond any sentence, and a guard against a file given by mistake
+_CLAUSE_ENDS = (".", "?", "!")
+
+
+class Action(enum.Enum):
+    """How a draft may be revised. The order is that of the rows of every prior table."""
+
+    REPLACE = "replace"
+    INSERT = "insert"
+    DELETE = "delete"
+
+
+class Order(enum.Enum):
+    """Whether keywords must occur as given or in any order."""
+
+    GIVEN = "given"
+    ANY = "any"
+
+
+FREE = -1  # the lock of a word that no constraint holds; a constraint's words carry its index
+ENDING = -2  # the lock of the last word where the constraints say how a sentence may end
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One revision: REPLACE the word at ``position``, INSERT before it, or DELETE it."""
+
+    action: Action
+    position: int
+    word: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.word is None) != (self.action is Action.DELETE):
+            raise ValueError(f"{self.action} takes {'no' if self.action is Action.DELETE else 'a'} word")
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The stretch of old words that the edit puts its word in place of."""
+        return self.position, self.position + (self.action is not Action.INSERT)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Words with their locks and gaps. ``open_gaps[i]`` is the gap before word i; the last one is the end."""
+
+    words: tuple[str, ...]
+    locks: tuple[int, ...]
+    open_gaps: tuple[bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def text(self) -> str:
+        return text.render(self.words)
+
+    def apply(self, edit: Edit) -> "Sentence":
+        """The sentence after an edit. Refuses to touch a locked word or a closed gap."""
+        start, end = edit.span
+        if edit.action is Action.INSERT:
+            if not self.open_gaps[start]:
+                raise ValueError(f"gap {start} of {self.words} is closed")
+            added_locks, gaps = (FREE,), (True, True)
+        elif edit.action is Action.REPLACE:
+            if self.locks[start] not in (FREE, ENDING):
+                raise ValueError(f"word {start} of {self.words} is locked")
+            added_locks, gaps = (self.locks[start],), self.open_gaps[start : start + 2]
+        else:
+            if self.locks[start] != FREE:
+                raise ValueError(f"word {start} of {self.words} is locked")
+            added_locks, gaps = (), (True,)
+        added = () if edit.word is None else (edit.word,)
+        return Sentence(
+            self.words[:start] + added + self.words[end:],
+            self.locks[:start] + added_locks + self.locks[end:],
+            self.open_gaps[:start] + gaps + self.open_gaps[end + 1 :],
+        )
+
+
+@dataclass(frozen=True)
+class Template:
+    """A sentence with blanks: the known parts in order, and whether a blank opens or closes it."""
+
+    parts: tuple[tuple[str, ...], ...]
+    opens_blank: bool
+    closes_blank: bool
+
+    @classmethod
+    def parse(cls, template: str) -> "Template":
+        pieces = [tuple(text.tokenise(piece)) for piece in _BLANK.split(_clean(template, "the template"))]
+        if len(pieces) == 1:
+            raise ConstraintError(f"the template has no blank; mark each with {BLANK}")
+        return cls(tuple(piece for piece in pieces if piece), not pieces[0], not pieces[-1])
+
+
+def _clean(given: str, what: str) -> str:
+    """Composed Unicode, so that "é" is one letter however it was typed; control characters are refused."""
+    if bad := next((c for c in given if unicodedata.category(c) in ("Cc", "Cs") and not c.isspace()), None):
+        raise ConstraintError(f"{what} contains the control character U+{ord(bad):04X}; remove it")
+    return unicodedata.normalize("NFC", given)
+
+
+def _phrase(given: str, what: str) -> tuple[str, ...]:
+    words = tuple(text.tokenise(_clean(given, what)))
+    if not words:
+        raise ConstraintError(f"{what} is empty; give a word or a phrase")
+    if not any(text.is_word(word) for word in words):
+        raise ConstraintError(f"{what} {given!r} is only punctuation; give a word or a phrase")
+    if BLANK in given:
+        raise ConstraintError(f"{what} {given!r} has a blank; give it as a template instead")
+    return words
+
+
+def num_words(words: Iterable[str]) -> int:
+    """Words as a person counts them: punctuation and clitics ('s, 't) do not count."""
+    return sum(text.is_word(word) and not text.is_clitic(word) for word in words)
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What a sentence must and must not contain. Give keywords or a template; what cannot be met raises at once.
+
+    keywords    words or phrases, each kept verbatim and together
+    template    text with blanks (``___``), each to be filled with any number of words
+    order       whether the keywords keep their order
+    banned      words or phrases that must not occur, in whatever case
+    min_words   fewest words, as a person counts them; without it redraft prefers at least six more than the keywords
+    max_words   most words, punctuation counted too, as in the paper (default 25, or 10 more than are given)
+    endings     what the last word may be; empty for anything. A template that closes with known words ends with them
+    """
+
+    keywords: tuple[str, ...] = ()
+    template: str | None = None
+    order: Order = Order.GIVEN
+    banned: tuple[str, ...] = ()
+    min_words: int | None = None
+    max_words: int | None = None
+    endings: tuple[str, ...] = _CLAUSE_ENDS
+
+    def __post_init__(self) -> None:
+        if self.keywords and self.template is not None:
+            raise ConstraintError("give keywords or a template, not both")
+        if not self.keywords and self.template is None:
+            raise ConstraintError("nothing to write about: give at least one keyword, or a template with a blank")
+        if (num_locked := len(self.locked_words)) > _MAX_LOCKED:
+            raise ConstraintError(f"{num_locked:,} given words are too many for one sentence (at most {_MAX_LOCKED:,})")
+        if self.max_words is not None and self._least > self.max_words:
+            raise ConstraintError(
+                f"the given words need {self._least} places with punctuation, more than the maximum of {self.max_words}"
+            )
+        if self.min_words is not None and self.min_words > self.limit:
+            raise ConstraintError(f"the minimum of {self.min_words} words is above the maximum of {self.limit}")
+        for banned, phrase in zip(self.banned, self._banned_phrases, strict=True):
+            if any(_contains(_lowered(part), phrase) for part in self._parts):
+                raise ConstraintError(f"{banned!r} is banned and required at the same time")
+
+    @cached_property
+    def _template(self) -> Template | None:
+        return None if self.template is None else Template.parse(self.template)
+
+    @cached_property
+    def _parts(self) -> tuple[tuple[str, ...], ...]:
+        """The locked spans."""
+        if self._template is not None:
+            return self._template.parts
+        return tuple(_phrase(keyword, f"keyword {i}") for i, keyword in enumerate(self.keywords, 1))
+
+    @property
+    def locked_words(self) -> tuple[str, ...]:
+        return tuple(itertools.chain.from_iterable(self._parts))
+
+    @cached_property
+    def _banned_phrases(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(_lowered(text.tokenise(_clean(banned, "a banned word")))) for banned in self.banned)
+
+    @cached_property
+    def banned_words(self) -> frozenset[str]:
+        """Single words, lowered, that may never be proposed."""
+        return frozenset(phrase[0] for phrase in self._banned_phrases if len(phrase) == 1)
+
+    @property
+    def has_ending(self) -> bool:
+        """Whether the last word is redraft's to choose among ``endings``."""
+        return bool(self.endings) and (self._template is None or self._template.closes_blank)
+
+    @property
+    def _least(self) -> int:
+        return len(self.locked_words) + self.has_ending
+
+    @property
+    def limit(self) -> int:
+        """Most words, punctuation counted."""
+        return self.max_words if self.max_words is not None else max(25, self._least + 10)
+
+    @property
+    def preferred_words(self) -> int:
+        """Fewest words of a draft that is preferred; the authors' later code asks for six more than the keywords."""
+        if self.min_words is not None:
+            return self.min_words
+        return 0 if self._template is not None else min(num_words(self.locked_words) + 6, self.limit - 1)
+
+    def start(self, rng: np.random.Generator | None = None) -> Sentence:
+        """The first draft: the locked words alone. With a generator and a free order, keywords are shuffled."""
+        spans = list(enumerate(self._parts))
+        if rng is not None and self.order is Order.ANY and self._template is None:
+            spans = [spans[i] for i in rng.permutation(len(spans))]
+        words: list[str] = []
+        locks: list[int] = []
+        gaps: list[bool] = [self._template is None or self._template.opens_blank]
+        for index, part in spans:
+            words += part
+            locks += [index] * len(part)
+            gaps += [False] * (len(part) - 1) + [True]
+        gaps[-1] = self._template is None or self._template.closes_blank
+        if self.has_ending:
+            words.append(self.endings[0])
+            locks.append(ENDING)
+            gaps.append(False)
+        return Sentence(tuple(words), tuple(locks), tuple(gaps))
+
+    def allows(self, words: Sequence[str]) -> bool:
+        """Whether no banned phrase of several words occurs; single banned words are never proposed at all."""
+        lowered = _lowered(words)
+        return not any(_contains(lowered, phrase) for phrase in self._banned_phrases if len(phrase) > 1)
+
+    def met_by(self, words: Sequence[str]) -> bool:
+        """Whether a finished sentence meets every constraint. Looks at the words alone, not at locks."""
+        return not self.unmet(words)
+
+    def unmet(self, words: Sequence[str]) -> list[str]:
+        """What a finished sentence fails, in words; empty where all is met."""
+        shown = text.surface(words)
+        lowered = _lowered(shown)
+        failed = []
+        if not (_occurs_in_any_order if self.order is Order.ANY else _occurs_in_order)(self._parts, shown):
+            failed.append("the given words")
+        if any(_contains(lowered, phrase) for phrase in self._banned_phrases):
+            failed.append("no banned words")
+        if self.min_words is not None and num_words(words) < self.min_words:
+            failed.append(f"at least {self.min_words} words")
+        if len(words) > self.limit:
+            failed.append(f"at most {self.limit} words")
+        if self.has_ending and (not words or words[-1] not in self.endings):
+            failed.append(f"an ending of {' '.join(self.endings)}")
+        return failed
+
+
+def _lowered(words: Iterable[str]) -> list[str]:
+    return [word.lower() for word in words]
+
+
+def _contains(words: Sequence[str], phrase: Sequence[str]) -> bool:
+    return any(tuple(words[i : i + len(phrase)]) == tuple(phrase) for i in range(len(words) - len(phrase) + 1))
+
+
+def _matches(words: Sequence[str], at: int, phrase: Sequence[str]) -> bool:
+    """Whether the phrase stands at a place; the sentence's opening capital is no difference."""
+    window = words[at : at + len(phrase)]
+    if list(window) == list(phrase):
+        return True
+    return text.opening(words) is not None and list(window) == text.surface([*words[:at], *phrase])[at:]
+
+
+def _occurs_in_order(parts: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
+    at = 0
+    for part in parts:
+        at = next((i for i in range(at, len(words) - len(part) + 1) if _matches(words, i, part)), -1)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def _occurs_in_any_order(parts: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
+    """Each part at a place of its own: longest first, the leftmost place that is still free."""
+    taken: set[int] = set()
+    for part in sorted(parts, key=len, reverse=True):
+        spans = (range(i, i + len(part)) for i in range(len(words) - len(part) + 1) if _matches(words, i, part))
+        span = next((s for s in spans if taken.isdisjoint(s)), None)
+        if span is None:
+            return False
+        taken.update(span)
+    return True

@@ -1,0 +1,142 @@
+"""Words and natural text: tokenise, detokenise, render.
+
+A sentence inside redraft is a sequence of words with punctuation apart (``the doctor 's view ,``). This module is
+the only place that knows how such words are written by people (``the doctor's view,``).
+
+Two laws hold for every text, whatever is in it (tests/test_text.py):
+
+* ``"".join(tokenise(text))`` is the text without its white space: nothing is lost or changed;
+* ``tokenise(detokenise(words)) == words`` for all words that ``tokenise`` can give.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+# Everything that may stand inside a word. The negative form keeps combining marks, emoji joiners and every script's
+# letters together, which \w does not. U+02BC is how some newspapers write the apostrophe.
+_PUNCTUATION = r"""!-/:-@\[-^`{-~\u00a1\u00ab\u00bb\u00bf\u02bc\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011"""
+_LETTER = rf"[^\s{_PUNCTUATION}]"
+_APOSTROPHE = "['\u2019\u02bc]"
+_CLITIC = rf"{_APOSTROPHE}(?:s|t|re|ve|ll|m|d)(?!{_LETTER})"
+_ABBREVIATIONS = (
+    "Mr Mrs Ms Dr St Lt Col Gen Maj Sgt Capt Cpl Pvt Adm Gov Sen Sens Rep Reps Rev Hon Prof Pres "
+    "Jr Sr Inc Corp Ltd Co Bros No Nos vs v etc al ca cf Jan Feb Aug Sept Oct Nov Dec Ave Blvd Rd Mt Ft"
+)
+
+_TOKEN = re.compile(
+    rf"""
+      \.{{2,}} | -{{2,}}                                         # ... and --
+    | (?:{"|".join(_ABBREVIATIONS.split())})\.(?!{_LETTER})      # Mr.
+    | (?:[A-Za-z]\.){{2,}}(?!{_LETTER})                          # U.S. and a.m.
+    | [A-HJ-Z]\.(?!{_LETTER})                                    # an initial; "I." ends a sentence
+    | {_CLITIC}                                                  # 's 't 'll
+    | {_LETTER}+(?:(?:(?!{_CLITIC}){_APOSTROPHE}|[-./,:&@+])(?={_LETTER}){_LETTER}+)*
+    | \S
+    """,
+    re.VERBOSE,
+)
+_HAS_LETTER = re.compile(rf"{_LETTER}")
+_LETTERS_ONLY_COMMA = re.compile(rf"[^\W\d_]{_LETTER}*[,:]{_LETTER}")
+
+_NO_SPACE_BEFORE = frozenset([",", ".", ";", ":", "!", "?", "%", ")", "]", "}", "...", "..", "....", "”", "’", "»", "…"])
+_NO_SPACE_AFTER = frozenset(["(", "[", "{", "$", "£", "€", "¥", "#", "“", "‘", "«", "¡", "¿"])
+_IS_CLITIC = re.compile(rf"{_CLITIC}$", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1 << 18)
+def _tokenise_chunk(chunk: str) -> tuple[str, ...]:
+    """Split what stands between two spaces."""
+    return tuple(part for token in _TOKEN.findall(chunk) for part in _split_run_on(token))
+
+
+def _split_run_on(token: str) -> tuple[str, ...]:
+    # "2,900" and "12:15" are one word, "said,then" is three.
+    if not _LETTERS_ONLY_COMMA.search(token):
+        return (token,)
+    return tuple(re.findall(r"[,:]|[^,:]+", token))
+
+
+def tokenise(text: str) -> list[str]:
+    """Split natural text into words; punctuation and clitics ('s, 't, 'll) stand alone."""
+    return [word for chunk in text.split() for word in _tokenise_chunk(chunk)]
+
+
+def is_word(token: str) -> bool:
+    """Whether a token is more than punctuation: it has a letter, a digit or a symbol of some script."""
+    return _HAS_LETTER.search(token) is not None
+
+
+def is_clitic(token: str) -> bool:
+    """Whether a token leans on the word before it: 's, 't, 'll."""
+    return _IS_CLITIC.match(token) is not None
+
+
+class _Spacing:
+    """Decides, from left to right, whether a word stands right after the word before it."""
+
+    def __init__(self) -> None:
+        self._open: set[str] = set()  # the straight quotes that are open now
+        self._glue_next = False
+
+    def glue(self, previous: str | None, word: str) -> bool:
+        glued, self._glue_next = self._glue_next, word in _NO_SPACE_AFTER
+        if previous is None:
+            return False
+        if word == '"' or (word == "'" and not self._is_possessive(previous)):
+            if word in self._open:
+                self._open.remove(word)
+                return True
+            self._open.add(word)
+            self._glue_next = True
+            return glued
+        return glued or word == "'" or word in _NO_SPACE_BEFORE or is_clitic(word)
+
+    def start(self, word: str) -> None:
+        self._glue_next = word in _NO_SPACE_AFTER or word in "\"'"
+        if word in ('"', "'"):
+            self._open.add(word)
+
+    def _is_possessive(self, previous: str) -> bool:
+        return previous.endswith(("s", "S")) and "'" not in self._open
+
+
+def detokenise(words: Sequence[str]) -> str:
+    """Write words as people do, with a space only where one belongs. Does not change a letter."""
+    if not words:
+        return ""
+    spacing = _Spacing()
+    spacing.start(words[0])
+    chunks: list[list[str]] = [[words[0]]]
+    for previous, word in zip(words, words[1:], strict=False):
+        glued = spacing.glue(previous, word)
+        # A space is left out only where reading the text again gives the same words.
+        if glued and list(_tokenise_chunk("".join([*chunks[-1], word]))) == [*chunks[-1], word]:
+            chunks[-1].append(word)
+        else:
+            chunks.append([word])
+    return " ".join("".join(chunk) for chunk in chunks)
+
+
+def capitalise(word: str) -> str:
+    """The word as it opens a sentence. ``iPhone`` and ``e-mail`` are left to their writers: only the first letter."""
+    return word[:1].upper() + word[1:] if len(word[:1].upper()) == 1 else word
+
+
+def opening(words: Iterable[str]) -> int | None:
+    """Index of the word that a sentence capitalises: the first that is more than punctuation."""
+    return next((i for i, word in enumerate(words) if is_word(word)), None)
+
+
+def surface(words: Sequence[str]) -> list[str]:
+    """The words as a reader sees them: the opening word capitalised. Models score these."""
+    shown = list(words)
+    first = opening(words)
+    if first is not None:
+        shown[first] = capitalise(shown[first])
+    return shown
+
+
+def render(words: Sequence[str]) -> str:
+    """Natural text of a sentence."""
+    return detokenise(surface(words))

@@ -1,0 +1,184 @@
+"""Training the LSTM language models, forward and backward."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from redraft import corpus, text
+from redraft.corpus import Encoded
+from redraft.errors import CorpusError
+from redraft.files import replacing
+from redraft.models.lstm import LstmConfig, LstmLM
+from redraft.models.vocabulary import END, START, Vocabulary
+
+Direction = Literal["forward", "backward"]
+NUM_WORDS = 50_000
+MAX_WORDS = 50  # a sentence; longer ones are cut
+_POOL = 64  # batches that are sorted by length together
+
+
+@dataclass(frozen=True)
+class LmData:
+    """A corpus as a word-level model reads it."""
+
+    vocabulary: Vocabulary
+    train: Encoded
+    held_out: Encoded
+
+
+def prepare(folder: Path, num_words: int = NUM_WORDS, cache: Path | None = None) -> LmData:
+    """Count words, keep the most frequent, encode. With ``cache`` the result is kept in that file."""
+    fingerprint = f"{num_words} " + " ".join(f"{p.name}:{p.stat().st_size}" for p in corpus.text_files(folder))
+    if cache and cache.exists():
+        with np.load(cache) as kept:
+            if str(kept["fingerprint"]) == fingerprint:
+                return LmData(
+                    Vocabulary(str(kept["words"]).split("\n")),
+                    Encoded(kept["train_ids"], kept["train_starts"]),
+                    Encoded(kept["held_ids"], kept["held_starts"]),
+                )
+    counts: Counter[str] = Counter()
+    for line in corpus.sentences(folder):
+        counts.update(text.tokenise(line))
+    vocabulary = Vocabulary.from_counts(counts, num_words)
+    train = _encode(vocabulary, folder, held_out=False)
+    held_out = _encode(vocabulary, folder, held_out=True)
+    if not len(train) or not len(held_out):
+        raise CorpusError(f"{folder} is too small: {len(train)} sentences to train on, {len(held_out)} held out")
+    if cache:
+        with replacing(cache) as path, path.open("wb") as file:
+            np.savez(
+                file,
+                fingerprint=fingerprint,
+                words="\n".join(vocabulary.words),
+                train_ids=train.ids,
+                train_starts=train.starts,
+                held_ids=held_out.ids,
+                held_starts=held_out.starts,
+            )
+    return LmData(vocabulary, train, held_out)
+
+
+def _encode(vocabulary: Vocabulary, folder: Path, *, held_out: bool) -> Encoded:
+    @lru_cache(maxsize=1 << 20)
+    def chunk_ids(chunk: str) -> NDArray[np.uint16]:
+        return np.array(vocabulary.ids(text.tokenise(chunk)), dtype=np.uint16)
+
+    pieces: list[NDArray[np.uint16]] = []
+    lengths: list[int] = [0]
+    for line in corpus.sentences(folder):
+        if corpus.is_held_out(line) == held_out:
+            ids = np.concatenate([chunk_ids(chunk) for chunk in line.split()])[:MAX_WORDS]
+            pieces.append(ids)
+            lengths.append(len(ids))
+    return Encoded(np.concatenate(pieces) if pieces else np.empty(0, np.uint16), np.cumsum(lengths))
+
+
+class Batches:
+    """Shuffled batches of about ``num_tokens`` tokens, sentences of like length together.
+
+    Batch ``step`` is a function of the seed and the step alone.
+    """
+
+    def __init__(self, data: Encoded, num_tokens: int, seed: int):
+        self._data, self._num_tokens, self._seed = data, num_tokens, seed
+        self._epoch, self._first_step = -1, 0
+        self._plan: list[NDArray[np.int64]] = []
+
+    def rows(self, step: int) -> NDArray[np.int64]:
+        """Indices of the sentences of a batch."""
+        if step < self._first_step:
+            self._epoch, self._first_step, self._plan = -1, 0, []
+        while step >= self._first_step + len(self._plan):
+            self._first_step += len(self._plan)
+            self._epoch += 1
+            self._plan = self._shuffled(self._epoch)
+        return self._plan[step - self._first_step]
+
+    def _shuffled(self, epoch: int) -> list[NDArray[np.int64]]:
+        rng = np.random.default_rng((self._seed, epoch))
+        order = rng.permutation(len(self._data))
+        lengths = self._data.lengths + 1
+        mean = float(lengths.mean())
+        pool = max(1, int(_POOL * self._num_tokens / mean))
+        batches: list[NDArray[np.int64]] = []
+        for start in range(0, len(order), pool):
+            rows = order[start : start + pool]
+            rows = rows[np.argsort(lengths[rows], kind="stable")]
+            filled = np.cumsum(lengths[rows]) // self._num_tokens
+            batches += np.split(rows, np.flatnonzero(np.diff(filled)) + 1)
+        return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def padded(data: Encoded, rows: NDArray[np.int64], direction: Direction) -> tuple[Tensor, Tensor, Tensor]:
+    """Inputs, targets and which of them are real, each [time, rows]."""
+    longest = int(data.lengths[rows].max())
+    inputs = np.full((longest + 1, len(rows)), START, dtype=np.int64)
+    targets = np.full((longest + 1, len(rows)), END, dtype=np.int64)
+    real = np.zeros((longest + 1, len(rows)), dtype=np.bool_)
+    for column, row in enumerate(rows):
+        ids = data.sentence(row)
+        if direction == "backward":
+            ids = ids[::-1]
+        inputs[1 : len(ids) + 1, column] = ids
+        targets[: len(ids), column] = ids
+        real[: len(ids) + 1, column] = True
+    return torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(real)
+
+
+def nll_per_word(model: LstmLM, data: Encoded, direction: Direction, batch: int = 64) -> float:
+    """Mean negative log-likelihood of a word, the end of the sentence counted as one."""
+    order = np.argsort(data.lengths, kind="stable")
+    total, count = 0.0, 0
+    for start in range(0, len(order), batch):
+        inputs, targets, real = padded(data, order[start : start + batch], direction)
+        total += model.loss(inputs, targets, real).item()
+        count += int(real.sum())
+    return total / count
+
+
+class LmTask:
+    """An LSTM language model for redraft.training.loop."""
+
+    def __init__(
+        self,
+        data: LmData,
+        direction: Direction,
+        *,
+        config: LstmConfig | None = None,
+        batch_tokens: int = 3072,
+        seed: int = 0,
+    ):
+        torch.manual_seed(seed)
+        self._data, self._direction, self._batch_tokens = data, direction, batch_tokens
+        self.config = config or LstmConfig(len(data.vocabulary))
+        self.module = LstmLM(self.config)
+        self._batches = Batches(data.train, batch_tokens, seed)
+        dense = [p for name, p in self.module.named_parameters() if not name.startswith("embedding")]
+        self.optimizers: list[torch.optim.Optimizer] = [
+            torch.optim.Adam(dense, fused=True),
+            torch.optim.SparseAdam([self.module.embedding.weight]),
+        ]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "direction": self._direction,
+            "batch_tokens": self._batch_tokens,
+            "vocabulary": self._data.vocabulary.sha256,
+            "sentences": len(self._data.train),
+        }
+
+    def loss(self, step: int) -> tuple[Tensor, int]:
+        inputs, targets, real = padded(self._data.train, self._batches.rows(step), self._direction)
+        return self.module.loss(inputs, targets, real), int(real.sum())
+
+    def validate(self) -> float:
+        return nll_per_word(self.module, self._data.held_out, self._direction)

@@ -1,0 +1,178 @@
+"""The one training loop.
+
+It knows nothing of what it trains. A task gives batches as a function of the step number and a loss; the loop adds
+the schedule, checkpoints, validation, the log and the progress bar. Everything random in a step is seeded from the
+step number, so a run that was killed and resumed ends with the same weights as one that never stopped.
+"""
+
+import csv
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from redraft.errors import InputError
+from redraft.files import replacing
+from redraft.training.progress import Progress
+
+CHECKPOINT, BEST, LOG = "checkpoint.pt", "best.safetensors", "log.csv"
+_FIELDS = ("step", "tokens", "seconds", "tokens_per_second", "learning_rate", "train_loss", "valid_loss")
+
+
+class Task(Protocol):
+    """What can be trained."""
+
+    @property
+    def module(self) -> nn.Module: ...
+
+    @property
+    def optimizers(self) -> list[torch.optim.Optimizer]: ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Whatever must be equal for a run to be resumed."""
+
+    def loss(self, step: int) -> tuple[Tensor, int]:
+        """Summed loss over the step's batch, and the number of tokens in it."""
+
+    def validate(self) -> float:
+        """Mean loss on held-out data: lower is better."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how fast. Learning rate: up over ``warmup``, then down along a cosine to a hundredth."""
+
+    num_tokens: int
+    learning_rate: float
+    warmup: float = 0.01
+    clip: float = 1.0
+    validate_every: int = 2_000_000
+    checkpoint_seconds: float = 300.0
+    seed: int = 0
+
+    def rate(self, tokens: int) -> float:
+        done = min(1.0, tokens / self.num_tokens)
+        if done < self.warmup:
+            return self.learning_rate * max(done / self.warmup, 0.01)
+        cosine = 0.5 * (1 + math.cos(math.pi * (done - self.warmup) / (1 - self.warmup)))
+        return self.learning_rate * (0.01 + 0.99 * cosine)
+
+
+@dataclass
+class _Run:
+    """Where a run stands. Saved and restored as a whole."""
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    next_validation: int = 0
+    best: float = math.inf
+    train_loss: float = math.nan  # smoothed, per token
+
+
+def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
+    """Train until the plan's tokens are seen; return the best validation loss. Call again to resume."""
+    out.mkdir(parents=True, exist_ok=True)
+    run = _resume(task, plan, out)
+    log = _Log(out / LOG, run.step)
+    saved_at = time.monotonic()
+    with Progress(plan.num_tokens, out.name, quiet=quiet) as progress:
+        try:
+            while run.tokens < plan.num_tokens:
+                _step(task, plan, run)
+                if run.tokens >= run.next_validation or run.tokens >= plan.num_tokens:
+                    _validate(task, plan, run, out, log)
+                progress.update(run.tokens, loss=run.train_loss, best=run.best)
+                if time.monotonic() - saved_at > plan.checkpoint_seconds:
+                    _save(task, plan, run, out)
+                    saved_at = time.monotonic()
+        finally:
+            _save(task, plan, run, out)
+    return run.best
+
+
+def _step(task: Task, plan: Plan, run: _Run) -> None:
+    started = time.perf_counter()
+    torch.manual_seed(plan.seed * 1_000_003 + run.step)  # dropout has no generator of its own
+    task.module.train()
+    rate = plan.rate(run.tokens)
+    total, num_tokens = task.loss(run.step)
+    (total / num_tokens).backward()  # type: ignore[no-untyped-call]
+    dense = [p for p in task.module.parameters() if p.grad is not None and not p.grad.is_sparse]
+    nn.utils.clip_grad_norm_(dense, plan.clip)
+    for optimizer in task.optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+        optimizer.zero_grad()
+    mean = total.item() / num_tokens
+    run.train_loss = mean if math.isnan(run.train_loss) else 0.99 * run.train_loss + 0.01 * mean
+    run.step += 1
+    run.tokens += num_tokens
+    run.seconds += time.perf_counter() - started
+
+
+def _validate(task: Task, plan: Plan, run: _Run, out: Path, log: "_Log") -> None:
+    task.module.eval()
+    with torch.inference_mode():
+        loss = task.validate()
+    if loss < run.best:
+        run.best = loss
+        with replacing(out / BEST) as path:
+            save_file(task.module.state_dict(), path)
+    while run.next_validation <= run.tokens:
+        run.next_validation += plan.validate_every
+    log.write(run, plan.rate(run.tokens), loss)
+
+
+def _save(task: Task, plan: Plan, run: _Run, out: Path) -> None:
+    checkpoint = {
+        "settings": {**task.settings, "learning_rate": plan.learning_rate, "seed": plan.seed},
+        "run": vars(run),
+        "module": task.module.state_dict(),
+        "optimizers": [optimizer.state_dict() for optimizer in task.optimizers],
+    }
+    with replacing(out / CHECKPOINT) as path:
+        torch.save(checkpoint, path)
+
+
+def _resume(task: Task, plan: Plan, out: Path) -> _Run:
+    if not (out / CHECKPOINT).exists():
+        return _Run()
+    checkpoint = torch.load(out / CHECKPOINT, weights_only=True)
+    wanted = {**task.settings, "learning_rate": plan.learning_rate, "seed": plan.seed}
+    if checkpoint["settings"] != wanted:
+        changed = sorted(key for key in wanted if checkpoint["settings"].get(key) != wanted[key])
+        raise InputError(f"{out} holds a run with other settings ({', '.join(changed)}); choose another --out folder")
+    task.module.load_state_dict(checkpoint["module"])
+    for optimizer, state in zip(task.optimizers, checkpoint["optimizers"], strict=True):
+        optimizer.load_state_dict(state)
+    return _Run(**checkpoint["run"])
+
+
+class _Log:
+    """One CSV row a validation. Rows later than the checkpoint are dropped on resuming: they will come again."""
+
+    def __init__(self, path: Path, step: int):
+        self._path = path
+        rows: list[dict[str, str]] = []
+        if path.exists():
+            with path.open(newline="") as file:
+                rows = [row for row in csv.DictReader(file) if int(row["step"]) <= step]
+        with replacing(path) as partial, partial.open("w", newline="") as file:
+            writer = csv.DictWriter(file, _FIELDS)
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def write(self, run: _Run, rate: float, valid_loss: float) -> None:
+        speed = run.tokens / max(run.seconds, 1e-9)
+        row = (run.step, run.tokens, f"{run.seconds:.1f}", f"{speed:.0f}", f"{rate:.3g}")
+        with self._path.open("a", newline="") as file:
+            csv.writer(file).writerow([*row, f"{run.train_loss:.4f}", f"{valid_loss:.4f}"])

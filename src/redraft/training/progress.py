@@ -1,0 +1,46 @@
+"""A progress bar for training: tokens/s, loss, time left. A line now and then where there is no terminal."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich import progress as bar
+from rich.console import Console
+
+_PLAIN_EVERY = 30.0  # seconds
+
+
+class Progress:
+    def __init__(self, total: int, name: str, *, quiet: bool = False):
+        self._total, self._name, self._quiet = total, name, quiet
+        self._first: tuple[int, float] | None = None
+        self._printed = 0.0
+        self._bar: bar.Progress | None = None
+        console = Console(stderr=True)
+        if console.is_terminal and not quiet:
+            columns = (bar.TextColumn("{task.description}"), bar.BarColumn(), bar.TaskProgressColumn())
+            self._bar = bar.Progress(*columns, bar.TimeRemainingColumn(), console=console)
+            self._task = self._bar.add_task(name, total=total)
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def update(self, tokens: int, *, loss: float, best: float) -> None:
+        now = time.monotonic()
+        if self._first is None:
+            self._first = (tokens, now)  # a resumed run counts its speed from where it began
+        speed = (tokens - self._first[0]) / max(now - self._first[1], 1e-9)
+        status = f"{self._name}  {speed:,.0f} tokens/s  loss {loss:.3f}  best {best:.3f}"
+        if self._bar:
+            self._bar.update(self._task, completed=tokens, description=status)
+        elif not self._quiet and now - self._printed > _PLAIN_EVERY:
+            self._printed = now
+            left = (self._total - tokens) / max(speed, 1e-9) / 60
+            print(f"{status}  {tokens / self._total:.1%}  {left:.0f} min left", file=sys.stderr, flush=True)
