@@ -37,16 +37,21 @@ def _open(path: Path) -> IO[str]:
     return path.open(encoding="utf-8")
 
 
+def lines(path: Path) -> Iterator[str]:
+    """The lines of a text file that are not empty."""
+    try:
+        with _open(path) as file:
+            yield from (stripped for line in file if (stripped := line.strip()))
+    except OSError as error:
+        raise CorpusError(f"cannot read {path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, lzma.LZMAError, EOFError) as error:
+        raise CorpusError(f"{path} is not readable text: {error}") from error
+
+
 def sentences(folder: Path) -> Iterator[str]:
-    """All sentences of a folder, file by file, without the empty lines."""
+    """All sentences of a folder, file by file."""
     for path in text_files(folder):
-        try:
-            with _open(path) as lines:
-                for line in lines:
-                    if stripped := line.strip():
-                        yield stripped
-        except (UnicodeDecodeError, lzma.LZMAError, EOFError) as error:
-            raise CorpusError(f"{path} is not readable text: {error}") from error
+        yield from lines(path)
 
 
 @dataclass(frozen=True)

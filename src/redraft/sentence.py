@@ -78,22 +78,24 @@ class Sentence:
     def apply(self, edit: Edit) -> "Sentence":
         """The sentence after an edit. Refuses to touch a locked word or a closed gap."""
         start, end = edit.span
+        locks: tuple[int, ...]
+        gaps: tuple[bool, ...]
         if edit.action is Action.INSERT:
             if not self.open_gaps[start]:
                 raise ValueError(f"gap {start} of {self.words} is closed")
-            added_locks, gaps = (FREE,), (True, True)
+            locks, gaps = (FREE,), (True, True)
         elif edit.action is Action.REPLACE:
             if self.locks[start] not in (FREE, ENDING):
                 raise ValueError(f"word {start} of {self.words} is locked")
-            added_locks, gaps = (self.locks[start],), self.open_gaps[start : start + 2]
+            locks, gaps = (self.locks[start],), self.open_gaps[start : start + 2]
         else:
             if self.locks[start] != FREE:
                 raise ValueError(f"word {start} of {self.words} is locked")
-            added_locks, gaps = (), (True,)
+            locks, gaps = (), (True,)
         added = () if edit.word is None else (edit.word,)
         return Sentence(
             self.words[:start] + added + self.words[end:],
-            self.locks[:start] + added_locks + self.locks[end:],
+            self.locks[:start] + locks + self.locks[end:],
             self.open_gaps[:start] + gaps + self.open_gaps[end + 1 :],
         )
 
@@ -238,6 +240,10 @@ class Constraints:
             locks.append(ENDING)
             gaps.append(False)
         return Sentence(tuple(words), tuple(locks), tuple(gaps))
+
+    def shortfall(self, words: Sequence[str]) -> int:
+        """How many words a sentence is short of what is preferred."""
+        return max(0, self.preferred_words - num_words(words))
 
     def allows(self, words: Sequence[str]) -> bool:
         """Whether no banned phrase of several words occurs; single banned words are never proposed at all."""

@@ -9,6 +9,7 @@ Two laws hold for every text, whatever is in it (tests/test_text.py):
 * ``tokenise(detokenise(words)) == words`` for all words that ``tokenise`` can give.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -39,7 +40,9 @@ _TOKEN = re.compile(
 _HAS_LETTER = re.compile(rf"{_LETTER}")
 _LETTERS_ONLY_COMMA = re.compile(rf"[^\W\d_]{_LETTER}*[,:]{_LETTER}")
 
-_NO_SPACE_BEFORE = frozenset([",", ".", ";", ":", "!", "?", "%", ")", "]", "}", "...", "..", "....", "”", "’", "»", "…"])
+_NO_SPACE_BEFORE = frozenset(
+    [",", ".", ";", ":", "!", "?", "%", ")", "]", "}", "...", "..", "....", "”", "’", "»", "…"]
+)
 _NO_SPACE_AFTER = frozenset(["(", "[", "{", "$", "£", "€", "¥", "#", "“", "‘", "«", "¡", "¿"])
 _IS_CLITIC = re.compile(rf"{_CLITIC}$", re.IGNORECASE)
 
@@ -62,6 +65,7 @@ def tokenise(text: str) -> list[str]:
     return [word for chunk in text.split() for word in _tokenise_chunk(chunk)]
 
 
+@lru_cache(maxsize=1 << 16)
 def is_word(token: str) -> bool:
     """Whether a token is more than punctuation: it has a letter, a digit or a symbol of some script."""
     return _HAS_LETTER.search(token) is not None
@@ -108,7 +112,7 @@ def detokenise(words: Sequence[str]) -> str:
     spacing = _Spacing()
     spacing.start(words[0])
     chunks: list[list[str]] = [[words[0]]]
-    for previous, word in zip(words, words[1:], strict=False):
+    for previous, word in itertools.pairwise(words):
         glued = spacing.glue(previous, word)
         # A space is left out only where reading the text again gives the same words.
         if glued and list(_tokenise_chunk("".join([*chunks[-1], word]))) == [*chunks[-1], word]:

@@ -22,7 +22,7 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place in a sentence: the words ``[start:end]`` are to be replaced by one word (none, where ``start == end``)."""
+    """A place for one word: it comes instead of ``words[start:end]``, or between words where ``start == end``."""
 
     words: Words
     start: int
@@ -41,14 +41,18 @@ class Slot:
         return self.before + (() if word is None else (word,)) + self.after
 
 
-class Target(Protocol):
+class Reader(Protocol):
+    """Reads sentences and remembers what it computed."""
+
+    def read(self, sentences: Sequence[Words], old: Sequence[Any]) -> list[Any]:
+        """Readings of whole sentences; ``old`` are earlier readings to start from, or None."""
+
+
+class Target(Reader, Protocol):
     """Scores sentences. Log-probabilities are natural logarithms and include the end of the sentence."""
 
     @property
     def name(self) -> str: ...
-
-    def read(self, sentences: Sequence[Words], old: Sequence[Any]) -> list[Any]:
-        """Readings of whole sentences; ``old`` are earlier readings to start from, or None."""
 
     def log_prob(self, reading: Any) -> float:
         """Log-probability of a sentence that was read."""
@@ -59,7 +63,7 @@ class Target(Protocol):
         """For each slot, the log-probabilities of the sentences in which its fills stand in it."""
 
 
-class Proposer(Protocol):
+class Proposer(Reader, Protocol):
     """Suggests words for a slot."""
 
     @property
@@ -69,8 +73,6 @@ class Proposer(Protocol):
     @property
     def proposable(self) -> NDArray[np.bool_]:
         """Which of them may be suggested at all (never a special symbol)."""
-
-    def read(self, sentences: Sequence[Words], old: Sequence[Any]) -> list[Any]: ...
 
     def log_dist(self, slots: Sequence[Slot], readings: Sequence[Any]) -> NDArray[np.float32]:
         """Log-probabilities [slots, words] of each word standing in each slot."""

@@ -3,8 +3,8 @@
 One class serves both directions: a backward model is a forward model of reversed sentences.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -38,9 +38,14 @@ class _SummedCrossEntropy(torch.autograd.Function):
         return hidden_grad * grads[0], weight_grad * grads[0], None
 
 
+def _cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor) -> Tensor:
+    loss: Tensor = _SummedCrossEntropy.apply(hidden, weight, target)  # type: ignore[no-untyped-call]
+    return loss
+
+
 @dataclass(frozen=True)
 class LstmConfig:
-    """Shape of a model. ``cutoffs`` are the ranks at which the softmax's clusters begin; ``tail_sizes`` their widths."""
+    """Shape of a model. ``cutoffs`` are the ranks where the softmax's clusters begin, ``tail_sizes`` their widths."""
 
     num_words: int
     size: int = 256
@@ -48,6 +53,19 @@ class LstmConfig:
     dropout: float = 0.2
     cutoffs: tuple[int, ...] = (1000, 4000, 10000, 22000)
     tail_sizes: tuple[int, ...] = (256, 96, 48, 32)
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> "LstmConfig":
+        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+        return cls(**fields)
+
+    @classmethod
+    def fitting(cls, num_words: int) -> "LstmConfig":
+        """The default shape; a short word list has fewer clusters."""
+        whole = cls(num_words)
+        kept = max(1, sum(cutoff < num_words // 2 for cutoff in whole.cutoffs))
+        cutoffs = whole.cutoffs[:kept] if num_words > whole.cutoffs[0] else (max(1, num_words // 2),)
+        return replace(whole, cutoffs=cutoffs, tail_sizes=whole.tail_sizes[:kept])
 
     @classmethod
     def small(cls, num_words: int) -> "LstmConfig":
@@ -86,10 +104,10 @@ class AdaptiveSoftmax(nn.Module):
     def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Summed negative log-likelihood; [n, size] and [n] to a scalar."""
         clusters = self._clusters(target)
-        total: Tensor = _SummedCrossEntropy.apply(hidden, self.head.weight, self._head_target(target, clusters))
+        total = _cross_entropy(hidden, self.head.weight, self._head_target(target, clusters))
         for i, rows in clusters:
             inner, local = self.down[i](hidden[rows]), target[rows] - self.edges[i]
-            total = total + _SummedCrossEntropy.apply(inner, self.up[i].weight, local)
+            total = total + _cross_entropy(inner, self.up[i].get_parameter("weight"), local)
         return total
 
     def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:

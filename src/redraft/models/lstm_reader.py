@@ -58,7 +58,7 @@ class LstmReader:
     def _ids(self, words: Words) -> tuple[int, ...]:
         if self._backward:
             return tuple(self.vocabulary.ids(reversed(words)))
-        return tuple(self.vocabulary.ids(text.surface(words)))
+        return tuple(self.vocabulary.surface_ids(words))
 
     @torch.inference_mode()
     def read(self, sentences: Sequence[Words], old: Sequence[Reading | None]) -> list[Reading]:
@@ -96,7 +96,7 @@ class LstmReader:
         targets = [[*sentence[count:], END] for sentence, count in zip(ids, kept, strict=True)]
         states = torch.cat([hidden[row, count : len(ids[row]) + 1] for row, count in enumerate(kept)])
         flat = self._network.softmax.log_prob_of(states, torch.tensor([t for row in targets for t in row]))
-        return list(flat.double().split([len(row) for row in targets]))
+        return list(torch.split(flat.double(), [len(row) for row in targets]))
 
     def log_prob(self, reading: Reading) -> float:
         return float(reading.log_probs.sum())
@@ -129,8 +129,8 @@ class LstmReader:
     def _targets(self, slot: Slot, fills: Sequence[str | None]) -> list[NDArray[np.int64]]:
         """Ids from the slot to the end, one array a fill."""
         if text.opening(slot.before) is None:  # the fill may take over the opening capital: write each one out
-            filled = (text.surface(slot.fill(word))[slot.start :] for word in fills)
-            return [np.array([*self.vocabulary.ids(words), END]) for words in filled]
+            filled = (self.vocabulary.surface_ids(slot.fill(word))[slot.start :] for word in fills)
+            return [np.array([*ids, END]) for ids in filled]
         after = np.array([*self.vocabulary.ids(slot.after), END])
         return [after if word is None else np.concatenate([[self.vocabulary.id(word)], after]) for word in fills]
 
@@ -157,7 +157,7 @@ class LstmReader:
         mask = torch.from_numpy(real)
         log_probs = torch.zeros(real.shape, dtype=torch.float64)
         log_probs[mask] = self._network.softmax.log_prob_of(hidden[mask], torch.from_numpy(ids)[mask]).double()
-        return [part.numpy() for part in log_probs.sum(0).split(counts)]
+        return [part.numpy() for part in torch.split(log_probs.sum(0), counts)]
 
 
 def _shared(left: Sequence[int], right: Sequence[int]) -> int:

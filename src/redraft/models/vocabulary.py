@@ -40,6 +40,14 @@ class Vocabulary:
     def ids(self, words: Iterable[str]) -> list[int]:
         return [self._ids.get(word, UNKNOWN) for word in words]
 
+    def surface_ids(self, words: Sequence[str]) -> list[int]:
+        """Ids of the words as a reader sees them; an opening capital that is not listed is read as its small form."""
+        ids = self.ids(words)
+        first = text.opening(words)
+        if first is not None and (capital := text.capitalise(words[first])) in self._ids:
+            ids[first] = self._ids[capital]
+        return ids
+
     @cached_property
     def sha256(self) -> str:
         return hashlib.sha256("\n".join(self.words).encode()).hexdigest()

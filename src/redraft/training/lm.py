@@ -1,6 +1,7 @@
 """Training the LSTM language models, forward and backward."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,9 +18,12 @@ from redraft.errors import CorpusError
 from redraft.files import replacing
 from redraft.models.lstm import LstmConfig, LstmLM
 from redraft.models.vocabulary import END, START, Vocabulary
+from redraft.training.loop import Plan, train
 
 Direction = Literal["forward", "backward"]
+DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
 NUM_WORDS = 50_000
+_LEARNING_RATE = 2.5e-3  # the paper's 1e-4 is for far more steps than a laptop has time for
 MAX_WORDS = 50  # a sentence; longer ones are cut
 _POOL = 64  # batches that are sorted by length together
 
@@ -48,36 +52,41 @@ def prepare(folder: Path, num_words: int = NUM_WORDS, cache: Path | None = None)
     for line in corpus.sentences(folder):
         counts.update(text.tokenise(line))
     vocabulary = Vocabulary.from_counts(counts, num_words)
-    train = _encode(vocabulary, folder, held_out=False)
-    held_out = _encode(vocabulary, folder, held_out=True)
+    train = encode(vocabulary, (line for line in corpus.sentences(folder) if not corpus.is_held_out(line)))
+    held_out = encode(vocabulary, (line for line in corpus.sentences(folder) if corpus.is_held_out(line)))
     if not len(train) or not len(held_out):
         raise CorpusError(f"{folder} is too small: {len(train)} sentences to train on, {len(held_out)} held out")
     if cache:
-        with replacing(cache) as path, path.open("wb") as file:
-            np.savez(
-                file,
-                fingerprint=fingerprint,
-                words="\n".join(vocabulary.words),
-                train_ids=train.ids,
-                train_starts=train.starts,
-                held_ids=held_out.ids,
-                held_starts=held_out.starts,
-            )
+        _keep(cache, fingerprint, LmData(vocabulary, train, held_out))
     return LmData(vocabulary, train, held_out)
 
 
-def _encode(vocabulary: Vocabulary, folder: Path, *, held_out: bool) -> Encoded:
+def _keep(cache: Path, fingerprint: str, data: LmData) -> None:
+    with replacing(cache) as path, path.open("wb") as file:
+        np.savez(
+            file,
+            fingerprint=fingerprint,
+            words="\n".join(data.vocabulary.words),
+            train_ids=data.train.ids,
+            train_starts=data.train.starts,
+            held_ids=data.held_out.ids,
+            held_starts=data.held_out.starts,
+        )
+
+
+def encode(vocabulary: Vocabulary, lines: Iterable[str]) -> Encoded:
+    """Sentences as ids."""
+
     @lru_cache(maxsize=1 << 20)
     def chunk_ids(chunk: str) -> NDArray[np.uint16]:
         return np.array(vocabulary.ids(text.tokenise(chunk)), dtype=np.uint16)
 
     pieces: list[NDArray[np.uint16]] = []
     lengths: list[int] = [0]
-    for line in corpus.sentences(folder):
-        if corpus.is_held_out(line) == held_out:
-            ids = np.concatenate([chunk_ids(chunk) for chunk in line.split()])[:MAX_WORDS]
-            pieces.append(ids)
-            lengths.append(len(ids))
+    for line in lines:
+        ids = np.concatenate([chunk_ids(chunk) for chunk in line.split()])[:MAX_WORDS]
+        pieces.append(ids)
+        lengths.append(len(ids))
     return Encoded(np.concatenate(pieces) if pieces else np.empty(0, np.uint16), np.cumsum(lengths))
 
 
@@ -158,7 +167,7 @@ class LmTask:
     ):
         torch.manual_seed(seed)
         self._data, self._direction, self._batch_tokens = data, direction, batch_tokens
-        self.config = config or LstmConfig(len(data.vocabulary))
+        self.config = config or LstmConfig.fitting(len(data.vocabulary))
         self.module = LstmLM(self.config)
         self._batches = Batches(data.train, batch_tokens, seed)
         dense = [p for name, p in self.module.named_parameters() if not name.startswith("embedding")]
@@ -182,3 +191,19 @@ class LmTask:
 
     def validate(self) -> float:
         return nll_per_word(self.module, self._data.held_out, self._direction)
+
+
+def train_lm(
+    folder: Path,
+    direction: Direction,
+    out: Path,
+    *,
+    num_tokens: int,
+    num_words: int = NUM_WORDS,
+    cache: Path | None = None,
+    quiet: bool = False,
+) -> float:
+    """Train a model on a corpus, or go on with it; returns the best NLL per word on held-out sentences."""
+    data = prepare(folder, num_words, cache or out / "corpus.npz")
+    plan = Plan(num_tokens=num_tokens, learning_rate=_LEARNING_RATE)
+    return train(LmTask(data, direction), plan, out, quiet=quiet)

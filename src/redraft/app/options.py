@@ -1,0 +1,84 @@
+"""The options that generate and infill share, and what they mean to the library."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from redraft.writer import Settings, Writer
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person asked for, apart from the words."""
+
+    recipe: str | None
+    steps: int
+    candidates: int | None
+    chains: int
+    num: int
+    order: str
+    ban: tuple[str, ...]
+    min_words: int | None
+    max_words: int | None
+    seed: int | None
+    time_limit: float | None
+    trace: bool
+    as_json: bool
+    pack: str | None
+    input: str | None
+    output: str | None
+    batch: int
+
+    def settings(self) -> "Settings":
+        from redraft.writer import Settings
+
+        return Settings(self.steps, self.chains, self.num, self.seed, self.time_limit)
+
+    def writer(self) -> "Writer":
+        from redraft import load, recipes
+        from redraft.models.pack import DEFAULT
+
+        return load(self.pack or DEFAULT, self.recipe or recipes.DEFAULT, num_candidates=self.candidates)
+
+    def defaults(self) -> dict[str, Any]:
+        """The constraints that hold for every input unless it says otherwise."""
+        return {"order": self.order, "ban": list(self.ban), "min_words": self.min_words, "max_words": self.max_words}
+
+
+_OPTIONS = (
+    click.option("--recipe", metavar="NAME", help="Which system to use, e.g. l-mcmc or l-mcmc-deletion."),
+    click.option("--steps", type=int, default=200, show_default=True, help="Revisions to try."),
+    click.option("--candidates", type=int, metavar="K", help="Words to weigh at each step (the paper's K; 50)."),
+    click.option("--chains", type=int, default=1, show_default=True, help="Chains to run; the best draft wins."),
+    click.option("--num", type=int, default=1, show_default=True, help="How many different drafts to give."),
+    click.option("--order", type=click.Choice(["given", "any"]), default="given", show_default=True),
+    click.option("--ban", multiple=True, metavar="WORD", help="A word that must not occur. Repeatable."),
+    click.option("--min-words", type=int, help="Fewest words."),
+    click.option("--max-words", type=int, help="Most words, punctuation marks counted."),
+    click.option("--seed", type=int, help="For the same drafts again."),
+    click.option("--time-limit", type=float, metavar="SECONDS", help="Stop then, with the best draft so far."),
+    click.option("--trace", is_flag=True, help="Show every revision."),
+    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+    click.option("--pack", metavar="NAME|DIR", help="Which models to use."),
+    click.option("--input", metavar="FILE|-", help="One input a line: words, a template, or a JSON object."),
+    click.option(
+        "--output", metavar="FILE", help="Where --input's results go, a JSON line each. Goes on if run again."
+    ),
+    click.option("--batch", type=int, default=32, show_default=True, help="Inputs of --input to work on at once."),
+)
+
+
+def shared_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the shared options to a command; it receives them as one ``Options``."""
+
+    def run(**arguments: Any) -> None:
+        given = {name: arguments.pop(name) for name in Options.__dataclass_fields__}
+        command(**arguments, options=Options(**given))
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    for option in reversed(_OPTIONS):
+        run = option(run)
+    return run

@@ -1,0 +1,34 @@
+"""redraft packs."""
+
+import json
+import sys
+
+import click
+
+from redraft.errors import PackError
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME|DIR]...")
+@click.option("--json", "as_json", is_flag=True, help="Print the packs' cards as JSON.")
+def packs(names: tuple[str, ...], as_json: bool) -> None:
+    """List packs of models and check that each is whole."""
+    from redraft.models.pack import available, open_pack
+
+    bad = 0
+    for name in names or [str(folder) for folder in available()]:
+        try:
+            pack = open_pack(name)
+        except PackError as error:
+            bad += 1
+            click.echo(f"redraft: {error}", err=True)
+            continue
+        if as_json:
+            click.echo(json.dumps({"name": pack.name, "folder": str(pack.folder), "card": pack.card}))
+        else:
+            kinds = ", ".join(f"{part} ({entry['kind']})" for part, entry in pack.parts.items())
+            click.echo(f"{pack.name}@{pack.fingerprint}  {pack.num_bytes / 1e6:.1f} MB  whole  {kinds}")
+            if description := pack.card.get("description"):
+                click.echo(f"  {description}")
+    if bad:
+        sys.exit(2)

@@ -1,0 +1,66 @@
+"""Drafts and their revisions on a terminal."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from redraft import text
+from redraft.sentence import Action, Constraints
+
+if TYPE_CHECKING:
+    from redraft.sampler import Revision
+    from redraft.writer import Draft
+
+_COLOUR = {Action.REPLACE: "yellow", Action.INSERT: "green", Action.DELETE: "red"}
+
+
+def show_draft(draft: "Draft", constraints: Constraints, *, trace: bool) -> None:
+    """Print a draft; with ``trace``, first the revisions that led to it."""
+    console = Console(soft_wrap=True, highlight=False)
+    if trace:
+        _show_trace(console, draft)
+    console.print(Text(draft.text, style="bold" if trace else ""))
+    if not draft.constraints_met:
+        missing = ", ".join(constraints.unmet(draft.words))
+        print(f"redraft: not reached: {missing}; try more --steps or --chains", file=sys.stderr)
+
+
+def _show_trace(console: Console, draft: "Draft") -> None:
+    for step, revision in enumerate(draft.trace, 1):
+        style = "" if revision.accepted else "dim"
+        line = Text(f"{step:>4}  ", style="dim")
+        line.append(f"{revision.action.value:<8}", style=_COLOUR[revision.action] if revision.accepted else "dim")
+        line.append(f"{revision.nll:6.2f}  ", style="dim")
+        line.append_text(_sentence(revision) if revision.accepted else Text(_rejected(revision), style=style))
+        console.print(line)
+
+
+def _rejected(revision: "Revision") -> str:
+    if revision.action is Action.DELETE:
+        return f"kept {revision.old!r}"
+    if revision.old == revision.new:
+        return f"kept {revision.old!r}: drawn again"
+    return f"not {revision.new!r}" + (f" for {revision.old!r}" if revision.old else "")
+
+
+def _sentence(revision: "Revision") -> Text:
+    """The sentence after a revision, the new word coloured."""
+    shown = Text(text.render(revision.words))
+    if revision.new is not None:
+        # How much text comes before the new word, counted in letters that are not spaces.
+        before = sum(len(word) for word in revision.words[: revision.position])
+        start = _offset(shown.plain, before)
+        shown.stylize(_COLOUR[revision.action], start, start + len(revision.new))
+    return shown
+
+
+def _offset(plain: str, letters: int) -> int:
+    """Index in a text of the letter after so many that are not spaces."""
+    for index, letter in enumerate(plain):
+        if not letter.isspace():
+            if letters == 0:
+                return index
+            letters -= 1
+    return len(plain)

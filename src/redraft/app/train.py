@@ -1,0 +1,87 @@
+"""redraft train."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from redraft.errors import InputError
+
+_CORPUS = click.option(
+    "--corpus",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder of .txt or .txt.xz files, a sentence a line.",
+)
+_OUT = click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for checkpoints and results.")
+_TOKENS = click.option("--tokens", type=float, default=60e6, show_default=True, help="Tokens to train on.")
+_WORDS = click.option("--words", type=int, default=50_000, show_default=True, help="Size of the word list.")
+_THREADS = click.option("--threads", type=int, help="Cores to use; all by default.")
+
+
+@click.group()
+def train() -> None:
+    """Train models. A run that was stopped goes on where it was when started again."""
+
+
+@train.command()
+@click.option("--direction", type=click.Choice(["forward", "backward"]), required=True)
+@_CORPUS
+@_OUT
+@_TOKENS
+@_WORDS
+@_THREADS
+def lm(direction: str, corpus: Path, out: Path, tokens: float, words: int, threads: int | None) -> None:
+    """Train an LSTM language model that reads forward or backward."""
+    from redraft.training.lm import Direction, train_lm
+
+    _use(threads)
+    best = train_lm(corpus, cast("Direction", direction), out, num_tokens=int(tokens), num_words=words)
+    click.echo(f"{direction}: {best:.4f} NLL per word on held-out sentences; weights in {out}")
+
+
+@train.command()
+@_CORPUS
+@_OUT
+@_TOKENS
+@_WORDS
+@_THREADS
+@click.option("--name", default="english", show_default=True, help="What the pack is called.")
+@click.option("--test", type=click.Path(path_type=Path), help="A file of other sentences to report NLL on as well.")
+@click.option("--about", type=click.Path(path_type=Path), help="A JSON file to add to the card: sources, licences.")
+def pack(
+    corpus: Path,
+    out: Path,
+    tokens: float,
+    words: int,
+    threads: int | None,
+    name: str,
+    test: Path | None,
+    about: Path | None,
+) -> None:
+    """Train every model of a pack and put the pack together, in OUT/NAME."""
+    from redraft.training.pack import train_pack
+
+    _use(threads)
+    made = train_pack(corpus, out, name, num_tokens=int(tokens), num_words=words, test=test, about=_read(about))
+    click.echo(f"{made.folder}: {made.num_bytes / 1e6:.1f} MB; use it with --pack {made.folder}")
+
+
+def _use(threads: int | None) -> None:
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def _read(about: Path | None) -> dict[str, Any]:
+    if about is None:
+        return {}
+    try:
+        content = json.loads(about.read_text(encoding="utf-8"))
+        return dict(content)
+    except OSError as error:
+        raise InputError(f"cannot read {about}: {error.strerror}") from error
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{about} is not a JSON object ({error})") from error

@@ -1,0 +1,43 @@
+"""LSTM models in and out of packs."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+
+from redraft.errors import PackError
+from redraft.models.lstm import LstmConfig, LstmLM
+from redraft.models.lstm_reader import LstmReader
+from redraft.models.pack import Pack, require
+from redraft.models.quantise import dequantise, quantise
+from redraft.models.vocabulary import Vocabulary
+
+_WORDS = "words.txt"
+
+
+def save_lstm(folder: Path, part: str, network: LstmLM, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Write a model in 8 bits and its word list; returns its entry of the manifest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(quantise(network.state_dict()), folder / f"{part}.safetensors")
+    (folder / _WORDS).write_text("\n".join(vocabulary.words) + "\n", encoding="utf-8")
+    config = asdict(network.config)
+    return {
+        "kind": "lstm",
+        "weights": f"{part}.safetensors",
+        "words": _WORDS,
+        "words_sha256": vocabulary.sha256,
+        "config": config,
+    }
+
+
+def load_lstm(pack: Pack, part: str) -> LstmReader:
+    """The LSTM of a pack as a reader of sentences; the part "backward" reads from the end."""
+    require(pack, [part])
+    entry = pack.parts[part]
+    vocabulary = Vocabulary((pack.folder / entry["words"]).read_text(encoding="utf-8").split("\n")[:-1])
+    if vocabulary.sha256 != entry["words_sha256"]:
+        raise PackError(f"pack {pack.name}: {entry['words']} is not the word list that {part} was trained with")
+    network = LstmLM(LstmConfig.from_json(entry["config"]))
+    network.load_state_dict(dequantise(load_file(pack.folder / entry["weights"])))
+    return LstmReader(f"{pack.name}/{part}", network, vocabulary, backward=part == "backward")

@@ -1,0 +1,121 @@
+"""Packs: a folder with models, vocabularies and ``pack.json``, which says what is in it, how it was made, and the
+SHA-256 of every file. Nothing is ever unpickled, and nothing is loaded whose hash is wrong.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from redraft.errors import PackError
+
+FORMAT = 1
+MANIFEST = "pack.json"
+DEFAULT = "english"
+_SHIPPED = Path(__file__).parent.parent / "packs"
+
+
+def home() -> Path:
+    """Where redraft keeps what it downloads or is given: ``REDRAFT_HOME``, else the user's cache folder."""
+    if own := os.environ.get("REDRAFT_HOME"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "redraft"
+
+
+def _folders() -> list[Path]:
+    return [home() / "packs", _SHIPPED]
+
+
+def available() -> list[Path]:
+    """Folders of the packs that can be named, a user's own before a shipped one of the same name."""
+    found: dict[str, Path] = {}
+    for folder in _folders():
+        for manifest in sorted(folder.glob(f"*/{MANIFEST}")):
+            found.setdefault(manifest.parent.name, manifest.parent)
+    return sorted(found.values(), key=lambda path: path.name)
+
+
+def find(name: str) -> Path:
+    """The folder of a pack, given its name or its path."""
+    for folder in [Path(name), *(base / name for base in _folders())]:
+        if (folder / MANIFEST).is_file():
+            return folder
+    names = ", ".join(path.name for path in available()) or "none"
+    raise PackError(f"there is no pack {name!r}; give a folder with a {MANIFEST}, or one of: {names}")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A pack whose manifest was read and whose files were found to be whole."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["name"])
+
+    @property
+    def card(self) -> Mapping[str, Any]:
+        """How the pack was made and how good it is."""
+        card: Mapping[str, Any] = self.manifest.get("card", {})
+        return card
+
+    @property
+    def parts(self) -> Mapping[str, Mapping[str, Any]]:
+        parts: Mapping[str, Mapping[str, Any]] = self.manifest["parts"]
+        return parts
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(entry["bytes"] for entry in self.manifest["files"].values())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Eight digits that change with any file of the pack."""
+        hashes = sorted((name, entry["sha256"]) for name, entry in self.manifest["files"].items())
+        return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:8]
+
+
+def open_pack(name: str = DEFAULT) -> Pack:
+    """Find a pack, read its manifest and check every file against it."""
+    folder = find(name)
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        version, files = int(manifest["format"]), manifest["files"].items()
+    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise PackError(f"{folder / MANIFEST} is not a pack's manifest ({error})") from error
+    if version > FORMAT:
+        raise PackError(
+            f"pack {folder.name} has format {version}, this redraft reads {FORMAT}: install a newer redraft"
+        )
+    for file, entry in files:
+        if not (folder / file).is_file():
+            raise PackError(f"pack {folder.name} lacks its file {file}: install the pack again")
+        if _sha256(folder / file) != entry["sha256"]:
+            raise PackError(f"{file} of pack {folder.name} is not the file it was made with: install the pack again")
+    return Pack(folder, manifest)
+
+
+def write_manifest(folder: Path, name: str, parts: Mapping[str, Any], card: Mapping[str, Any]) -> Pack:
+    """Describe the files that lie in a folder and so make it a pack."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != MANIFEST)
+    entries = {path.name: {"sha256": _sha256(path), "bytes": path.stat().st_size} for path in files}
+    manifest = {"format": FORMAT, "name": name, "parts": dict(parts), "files": entries, "card": dict(card)}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return open_pack(str(folder))
+
+
+def require(pack: Pack, names: Iterable[str]) -> None:
+    """Refuse a pack that lacks a model."""
+    if missing := [name for name in names if name not in pack.parts]:
+        raise PackError(f"pack {pack.name} has no {' and no '.join(missing)} model; choose another pack or recipe")

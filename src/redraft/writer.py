@@ -1,0 +1,228 @@
+"""The front door of the library: a writer turns constraints into drafts."""
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from redraft import recipes
+from redraft.errors import InputError
+from redraft.models.pack import DEFAULT, Pack, open_pack
+from redraft.recipes import Recipe
+from redraft.sampler import Chain, Revision, Sampler, State
+from redraft.sentence import Constraints, Order, Sentence
+from redraft.text import is_word
+from redraft.version import VERSION
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long to work. Without a seed one is drawn, and named in the draft's signature."""
+
+    steps: int = 200
+    chains: int = 1
+    num: int = 1
+    seed: int | None = None
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "chains", "num"):
+            if getattr(self, name) < (name != "steps"):
+                raise InputError(f"{name} must be at least {int(name != 'steps')}, not {getattr(self, name)}")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InputError(f"the time limit must be more than 0 seconds, not {self.time_limit}")
+        if self.seed is not None and self.seed < 0:
+            raise InputError(f"the seed must not be negative, not {self.seed}")
+
+    @property
+    def num_chains(self) -> int:
+        """Every draft comes from a chain of its own."""
+        return max(self.chains, self.num)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A finished sentence. ``nll`` is per word under the target, ``steps`` are those of its chain."""
+
+    text: str
+    words: tuple[str, ...]
+    nll: float
+    steps: int
+    seconds: float
+    constraints_met: bool
+    signature: str
+    trace: tuple[Revision, ...] = field(repr=False)
+
+
+Observer = Callable[[int, Sentence, float], bool]  # step, best draft so far, its nll; false ends the work
+
+
+@dataclass
+class _Track:
+    """The best sentences that one chain has visited, and what it did."""
+
+    constraints: Constraints
+    keep: int
+    trace: list[Revision] = field(default_factory=list)
+    steps: int = 0
+    best: list[tuple[int, float, Sentence]] = field(default_factory=list)
+
+    def visit(self, state: State) -> None:
+        """Rank first by what is missing in length, then by NLL per word (line 12)."""
+        entry = (self.constraints.shortfall(state.sentence.words), state.nll, state.sentence)
+        if all(entry[2].words != kept.words for *_, kept in self.best):
+            self.best = sorted([*self.best, entry], key=lambda e: e[:2])[: self.keep]
+
+
+class Writer:
+    """Models, ready to write. Make one with ``redraft.load()``."""
+
+    def __init__(self, pack: Pack, recipe: Recipe, sampler: Sampler | None = None):
+        self.pack, self.recipe = pack, recipe
+        self._sampler = sampler or recipes.build(recipe, pack)
+
+    def generate(
+        self,
+        *keywords: str,
+        order: str = "given",
+        ban: Sequence[str] = (),
+        min_words: int | None = None,
+        max_words: int | None = None,
+        settings: Settings | None = None,
+    ) -> Draft:
+        """A sentence with the given words or phrases in it."""
+        constraints = Constraints(
+            keywords, order=Order(order), banned=tuple(ban), min_words=min_words, max_words=max_words
+        )
+        return self.write(constraints, settings)[0]
+
+    def infill(
+        self, template: str, *, ban: Sequence[str] = (), max_words: int | None = None, settings: Settings | None = None
+    ) -> Draft:
+        """The template with its blanks (``___``) filled."""
+        return self.write(Constraints(template=template, banned=tuple(ban), max_words=max_words), settings)[0]
+
+    def write(
+        self, constraints: Constraints, settings: Settings | None = None, observe: Observer | None = None
+    ) -> list[Draft]:
+        """``settings.num`` different drafts for one input, best first."""
+        return self.write_many([constraints], settings, observe=observe)[0]
+
+    def write_many(
+        self,
+        inputs: Sequence[Constraints],
+        settings: Settings | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+        observe: Observer | None = None,
+    ) -> list[list[Draft]]:
+        """Drafts for several inputs, all their chains advanced together.
+
+        An input's draws hang on the seed and on its number (by default its place), not on its neighbours.
+        """
+        settings = settings or Settings()
+        seed = secrets.randbits(32) if settings.seed is None else settings.seed
+        num_chains = settings.num_chains
+        chains = [
+            Chain(constraints, np.random.default_rng((seed, number, c)))
+            for number, constraints in zip(numbers or range(len(inputs)), inputs, strict=True)
+            for c in range(num_chains)
+        ]
+        started = time.monotonic()
+        tracks = self._run(chains, settings, started, observe)
+        seconds = (time.monotonic() - started) / max(1, len(inputs))
+        signature = self._signature(settings, seed)
+        return [
+            _drafts(tracks[i * num_chains : (i + 1) * num_chains], settings.num, seconds, signature)
+            for i in range(len(inputs))
+        ]
+
+    def _run(
+        self, chains: Sequence[Chain], settings: Settings, started: float, observe: Observer | None
+    ) -> list[_Track]:
+        tracks = [_Track(chain.constraints, settings.num) for chain in chains]
+        states = self._sampler.init(chains)
+        for track, state in zip(tracks, states, strict=True):
+            track.visit(state)
+        for step in range(settings.steps):
+            best = min((track.best[0] for track in tracks), key=lambda entry: entry[:2])
+            if observe and not observe(step, best[2], best[1]):
+                break
+            if settings.time_limit and time.monotonic() - started > settings.time_limit:
+                break
+            results = self._sampler.step(chains, states)
+            states = [state for state, _ in results]
+            for track, (state, revision) in zip(tracks, results, strict=True):
+                track.steps += 1
+                if revision is not None:
+                    track.trace.append(revision)
+                    if revision.accepted:
+                        track.visit(state)
+        return tracks
+
+    def could_sign(self, signature: str, settings: Settings) -> bool:
+        """Whether a draft with this signature comes from the same models and settings; any seed where none is set."""
+        seed = signature.rpartition("seed:")[2]
+        return (
+            seed.isdigit() and settings.seed in (None, int(seed)) and signature == self._signature(settings, int(seed))
+        )
+
+    def _signature(self, settings: Settings, seed: int) -> str:
+        parts = {
+            "redraft": VERSION,
+            "recipe": self.recipe.name,
+            "pack": f"{self.pack.name}@{self.pack.fingerprint}",
+            "steps": settings.steps,
+            "candidates": self.recipe.num_candidates,
+            "chains": settings.num_chains,
+            "seed": seed,
+        }
+        return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def _drafts(tracks: Sequence[_Track], num: int, seconds: float, signature: str) -> list[Draft]:
+    entries = [(entry, track) for track in tracks for entry in track.best]
+    return [
+        Draft(
+            text=sentence.text,
+            words=sentence.words,
+            nll=nll,
+            steps=track.steps,
+            seconds=seconds,
+            constraints_met=track.constraints.met_by(sentence.words),
+            signature=signature,
+            trace=tuple(track.trace),
+        )
+        for (_, nll, sentence), track in _diverse(entries, num)
+    ]
+
+
+_Entry = tuple[tuple[int, float, Sentence], _Track]
+
+
+def _diverse(entries: Sequence[_Entry], num: int) -> list[_Entry]:
+    """The best entry, then again and again the one that is best after a fine for words it shares with those taken."""
+    left = list({entry[2].words: (entry, track) for entry, track in entries}.values())
+    taken: list[_Entry] = []
+    while left and len(taken) < num:
+        chosen = min(left, key=lambda e: (e[0][0], e[0][1] + max((_overlap(e, other) for other in taken), default=0.0)))
+        left.remove(chosen)
+        taken.append(chosen)
+    return taken
+
+
+def _overlap(left: _Entry, right: _Entry) -> float:
+    """Share of common words that no constraint asked for."""
+    a, b = (
+        {word for word, lock in zip(entry[0][2].words, entry[0][2].locks, strict=True) if lock < 0 and is_word(word)}
+        for entry in (left, right)
+    )
+    return len(a & b) / max(1, len(a | b))
+
+
+def load(pack: str = DEFAULT, recipe: str = recipes.DEFAULT, *, num_candidates: int | None = None) -> Writer:
+    """A writer with the models of a pack (a name or a folder), working by a recipe."""
+    chosen = recipes.recipe(recipe, num_candidates=num_candidates)
+    return Writer(open_pack(pack), chosen)

@@ -1,0 +1,217 @@
+"""The command line as a person meets it: real processes for what a process is about, click's runner for the rest."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from redraft.app.cli import cli, main
+from redraft.errors import RedraftError
+from redraft.models.pack import Pack
+
+_REDRAFT = [sys.executable, "-c", "from redraft.app.cli import main; main()"]
+
+
+@pytest.fixture
+def run(tiny_pack: Pack) -> Any:
+    def call(*arguments: str, stdin: str | None = None) -> Result:
+        command, *rest = arguments
+        return CliRunner().invoke(cli, [command, *rest, "--pack", str(tiny_pack.folder), "--steps", "8"], input=stdin)
+
+    return call
+
+
+def _terminal(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*_REDRAFT, *arguments], capture_output=True, text=True, check=False, **options)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_generate_and_infill_print_a_sentence(run: Any) -> None:
+    words = run("generate", "dog", "old man", "--seed", "1").output
+    assert "dog" in words
+    assert "old man" in words
+    assert run("infill", "The dog ___ the sea .", "--seed", "1").output.startswith("The dog ")
+
+
+def test_json_is_the_same_for_the_same_seed(run: Any) -> None:
+    first, second = (json.loads(run("generate", "dog", "sea", "--json", "--seed", "1").output) for _ in range(2))
+    (draft,) = first["drafts"]
+    assert set(draft) == {"text", "words", "nll", "steps", "seconds", "constraints_met", "signature"}
+    assert draft["constraints_met"]
+    assert draft["text"] == second["drafts"][0]["text"]
+
+
+def test_num_and_trace(run: Any) -> None:
+    drafts = json.loads(run("generate", "dog", "--num", "3", "--trace", "--json", "--seed", "3").output)["drafts"]
+    assert len(drafts) == 3
+    assert set(drafts[0]["trace"][0]) == {"action", "position", "old", "new", "log_ratio", "accepted", "nll"}
+    shown = run("generate", "dog", "--trace", "--seed", "3").output
+    assert "insert" in shown
+    assert len(shown.splitlines()) == 9
+
+
+def test_inputs_of_every_kind(run: Any, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text('dog "old man"\n\nThe ___ dog .\n{"id": "x", "keywords": ["sea"], "reference": "The sea."}\n')
+    assert run("generate", "--input", str(source), "--output", str(tmp_path / "out"), "--seed", "1").exit_code == 0
+    lines = _lines(tmp_path / "out")
+    assert [line["id"] for line in lines] == [1, 3, "x"]
+    assert lines[0]["input"] == {"keywords": ["dog", "old man"]}
+    assert lines[2]["input"]["reference"] == "The sea."
+    assert all(line["constraints_met"] for line in lines)
+
+
+def test_a_stopped_batch_goes_on_where_it_was(run: Any, tmp_path: Path) -> None:
+    source, whole, torn = tmp_path / "in.txt", tmp_path / "whole", tmp_path / "torn"
+    source.write_text("dog\nsea\npark\nhouse ball\nletter\n")
+    options = ("--input", str(source), "--seed", "5", "--batch", "2", "--output")
+    run("generate", *options, str(whole))
+    kept = whole.read_text().splitlines(keepends=True)
+    torn.write_text("".join(kept[:2]) + kept[2][:30])  # killed while writing the third line
+    assert run("generate", *options, str(torn)).exit_code == 0
+
+    def texts(path: Path) -> list[tuple[Any, str]]:
+        return [(line["id"], line["text"]) for line in _lines(path)]
+
+    assert texts(torn) == texts(whole)
+    before = torn.read_text()
+    run("generate", *options, str(torn))
+    assert torn.read_text() == before
+
+
+def test_bad_lines_are_named_and_the_others_done(run: Any, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    bad = [
+        '{"keyword": ["a"]}',
+        "{",
+        '{"keywords": "a"}',
+        "?!",
+        '{"id": 1, "keywords": ["b"]}',
+        '{"max_words": -1}',
+        "[1]",
+    ]
+    source.write_text("\n".join(["dog", *bad[:5], "sea"]) + "\n")
+    result = run("generate", "--input", str(source), "--output", str(tmp_path / "out"))
+    assert result.exit_code == 2
+    assert [line["id"] for line in _lines(tmp_path / "out")] == [1, 7]
+    errors = [line for line in result.stderr.splitlines() if "line" in line]
+    assert [line.split(":")[1].strip() for line in errors] == [f"line {i}" for i in range(2, 7)]
+    assert "unknown key 'keyword'" in errors[0]
+    assert "stands on line 1 already" in errors[4]
+
+
+def test_results_of_other_settings_are_not_mixed(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("dog\n")
+    (tmp_path / "more").write_text("dog\nsea\n")
+    run("generate", "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"), "--seed", "1")
+    other = run("generate", "--input", str(tmp_path / "more"), "--output", str(tmp_path / "out"), "--seed", "2")
+    assert isinstance(other.exception, RedraftError)
+    assert "other settings" in str(other.exception)
+    assert len(_lines(tmp_path / "out")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["generate"], "nothing to write about"),
+        (["generate", ""], "empty"),
+        (["generate", "..."], "only punctuation"),
+        (["generate", "a\x07b"], "U+0007"),
+        (["generate", "home", "--ban", "home"], "banned and required"),
+        (["generate", "a", "b", "--max-words", "2"], "more than the maximum"),
+        (["generate", "a", "--steps", "-3"], "steps must be at least 0"),
+        (["generate", "a", "--pack", "nowhere"], "there is no pack 'nowhere'"),
+        (["generate", "a", "--recipe", "nothing"], "there is no recipe 'nothing'; choose one of"),
+        (["generate", "--input", "/no/such/file"], "cannot read /no/such/file"),
+        (["generate", "a", "--output", "x"], "--output goes with --input"),
+        (["infill", "no blank"], "no blank; mark each with ___"),
+        (["train", "lm", "--direction", "forward", "--corpus", "/no/such", "--out", "x"], "is not a folder"),
+        (["packs", "nowhere"], "there is no pack"),
+        (["generate", *["w"] * 10_000], "10,000 given words are too many"),
+    ],
+)
+def test_an_error_is_one_line_and_status_2(
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["redraft", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_an_unwritable_output_loses_nothing(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("dog\n")
+    (tmp_path / "other").write_text('{"not": "ours"}\n')
+    for target, message in ((tmp_path, "cannot write to"), (tmp_path / "other", "something else")):
+        result = run("generate", "--input", str(tmp_path / "in"), "--output", str(target))
+        assert message in str(result.exception)
+    assert (tmp_path / "other").read_text() == '{"not": "ours"}\n'
+
+
+def test_a_full_disk_is_told(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("dog\n")
+    result = run("generate", "--input", str(tmp_path / "in"), "--output", "/dev/full")
+    assert "No space left on device" in str(result.exception)
+
+
+def test_help_needs_no_heavy_library() -> None:
+    script = "import sys; sys.argv[1:] = ['--help']; from redraft.app.cli import cli; cli(standalone_mode=False)"
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", script], capture_output=True, text=True, check=True
+    )
+    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+    assert "generate" in done.stdout
+    assert not imported & {"torch", "numpy", "transformers", "rich.console", "matplotlib", "pyarrow"}
+
+
+def test_interrupt_gives_the_best_so_far(tiny_pack: Pack) -> None:
+    command = [*_REDRAFT, "generate", "dog", "sea", "--steps", "100000000", "--pack", str(tiny_pack.folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(6)
+    os.kill(process.pid, signal.SIGINT)
+    out, error = process.communicate(timeout=30)
+    assert process.returncode == 0, error
+    assert "dog" in out.lower()
+
+
+def test_two_processes_do_not_write_to_one_file(run: Any, tmp_path: Path) -> None:
+    import fcntl
+
+    (tmp_path / "in").write_text("dog\n")
+    with (tmp_path / "out").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        result = run("generate", "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"))
+    assert "another process is writing" in str(result.exception)
+
+
+def test_packs_lists_and_verifies(tiny_pack: Pack) -> None:
+    result = CliRunner().invoke(cli, ["packs", str(tiny_pack.folder)])
+    assert result.exit_code == 0
+    assert f"tiny@{tiny_pack.fingerprint}" in result.output
+    assert "forward (lstm)" in result.output
+
+
+def test_training_from_the_command_line(made_corpus: Path, tmp_path: Path) -> None:
+    arguments = ["train", "pack", "--corpus", str(made_corpus), "--out", str(tmp_path / "t"), "--tokens", "3000"]
+    result = CliRunner().invoke(cli, [*arguments, "--words", "40", "--name", "mine"], catch_exceptions=False)
+    assert result.exit_code == 0
+    shown = CliRunner().invoke(cli, ["generate", "dog", "--steps", "3", "--pack", str(tmp_path / "t" / "mine")])
+    assert "dog" in shown.output.lower()

@@ -1,0 +1,59 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from redraft.errors import PackError
+from redraft.models.pack import MANIFEST, Pack, available, find, home, open_pack
+
+
+@pytest.fixture
+def copy(tiny_pack: Pack, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_pack.folder, tmp_path / "copy"))
+
+
+def _change(folder: Path, **changes: object) -> None:
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps({**manifest, **changes}))
+
+
+def test_a_whole_pack_opens(copy: Path, tiny_pack: Pack) -> None:
+    pack = open_pack(str(copy))
+    assert pack.fingerprint == tiny_pack.fingerprint
+    assert pack.num_bytes == sum(f.stat().st_size for f in copy.iterdir() if f.name != MANIFEST)
+    assert set(pack.card["nll_per_word"]) == {"forward", "backward"}
+
+
+def test_a_changed_file_is_refused(copy: Path) -> None:
+    with (copy / "words.txt").open("a") as file:
+        file.write("more\n")
+    with pytest.raises(PackError, match=r"words.txt of pack copy is not the file it was made with"):
+        open_pack(str(copy))
+
+
+def test_a_missing_file_is_named(copy: Path) -> None:
+    (copy / "forward.safetensors").unlink()
+    with pytest.raises(PackError, match=r"lacks its file forward.safetensors"):
+        open_pack(str(copy))
+
+
+def test_a_newer_format_asks_for_a_newer_redraft(copy: Path) -> None:
+    _change(copy, format=99)
+    with pytest.raises(PackError, match="install a newer redraft"):
+        open_pack(str(copy))
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "x"}', "\x00", '{"format": 1, "files": 3}'])
+def test_a_damaged_manifest_is_refused(copy: Path, content: str) -> None:
+    (copy / MANIFEST).write_text(content)
+    with pytest.raises(PackError, match="not a pack's manifest"):
+        open_pack(str(copy))
+
+
+def test_packs_are_found_by_name_in_the_users_folder(copy: Path) -> None:
+    shutil.move(copy, home() / "packs" / "mine")
+    assert find("mine") == home() / "packs" / "mine"
+    assert find("mine") in available()
+    with pytest.raises(PackError, match=r"there is no pack 'yours'.*mine"):
+        find("yours")

@@ -1,0 +1,143 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft import text
+from redraft.errors import ConstraintError
+from redraft.predict.legal import ROW, legal_table
+from redraft.sentence import FREE, Action, Constraints, Edit, Order, Sentence, num_words
+
+_WORD = st.sampled_from("person home problems U.S. can't naïve fine-tuning 2,900 a the Obama 'tis".split())
+_PHRASE = st.lists(_WORD, min_size=1, max_size=3).map(" ".join)
+
+
+@st.composite
+def constraints(draw: st.DrawFn) -> Constraints:
+    if draw(st.booleans()):
+        return Constraints(keywords=tuple(draw(st.lists(_PHRASE, min_size=1, max_size=4))))
+    parts = draw(st.lists(_PHRASE | st.just("___"), min_size=0, max_size=6))
+    at = draw(st.integers(0, len(parts)))
+    return Constraints(template=" ".join([*parts[:at], "___", *parts[at:]]))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[Constraints, list[Sentence]]:
+    """Constraints and the sentences along a chain of legal edits with arbitrary words."""
+    given_constraints = draw(constraints())
+    sentences = [given_constraints.start()]
+    for _ in range(draw(st.integers(0, 12))):
+        legal = np.argwhere(legal_table(sentences[-1], given_constraints, frozenset(Action)))
+        if not len(legal):
+            break
+        row, position = legal[draw(st.integers(0, len(legal) - 1))]
+        action = list(Action)[row]
+        ending = action is not Action.INSERT and sentences[-1].locks[position] == -2
+        word = draw(st.sampled_from(given_constraints.endings) if ending else _WORD)
+        edit = Edit(action, int(position), None if action is Action.DELETE else word)
+        sentences.append(sentences[-1].apply(edit))
+    return given_constraints, sentences
+
+
+@given(histories())
+def test_no_edit_touches_a_locked_word_or_a_closed_gap(history: tuple[Constraints, list[Sentence]]) -> None:
+    given_constraints, sentences = history
+    locked = given_constraints.locked_words
+    for sentence in sentences:
+        assert len(sentence.locks) == len(sentence) == len(sentence.open_gaps) - 1
+        assert tuple(w for w, lock in zip(sentence.words, sentence.locks, strict=True) if lock >= 0) == locked
+        spans = [i for i in range(len(sentence) - 1) if sentence.locks[i] == sentence.locks[i + 1] >= 0]
+        assert not any(sentence.open_gaps[i + 1] for i in spans)  # a phrase stays together
+        free = [i for i, lock in enumerate(sentence.locks) if lock == FREE]
+        assert all(sentence.open_gaps[i] and sentence.open_gaps[i + 1] for i in free)
+        assert len(sentence) <= given_constraints.limit
+
+
+@given(histories())
+def test_every_sentence_on_the_way_meets_the_constraints(history: tuple[Constraints, list[Sentence]]) -> None:
+    given_constraints, sentences = history
+    assert all(given_constraints.met_by(sentence.words) for sentence in sentences)
+
+
+@given(histories())
+def test_the_text_shows_the_given_words(history: tuple[Constraints, list[Sentence]]) -> None:
+    given_constraints, sentences = history
+    assert given_constraints.met_by(text.tokenise(sentences[-1].text))
+
+
+def test_edits_outside_the_law_are_refused() -> None:
+    sentence = Constraints(keywords=("new york", "home")).start()
+    for edit in (Edit(Action.REPLACE, 0, "x"), Edit(Action.DELETE, 2), Edit(Action.INSERT, 1, "x")):
+        with pytest.raises(ValueError, match=r"locked|closed"):
+            sentence.apply(edit)
+    with pytest.raises(ValueError, match="takes a word"):
+        Edit(Action.INSERT, 0)
+
+
+def test_the_start_of_a_template() -> None:
+    sentence = Constraints(template="The doctor said ___ the newspaper reported .").start()
+    assert sentence.words == ("The", "doctor", "said", "the", "newspaper", "reported", ".")
+    assert [i for i, is_open in enumerate(sentence.open_gaps) if is_open] == [3]
+
+
+def test_a_template_that_closes_with_a_blank_gets_an_ending() -> None:
+    sentence = Constraints(template="___ I like ___").start()
+    assert sentence.words == ("I", "like", ".")
+    assert sentence.open_gaps == (True, False, True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "nothing to write about"),
+        ({"keywords": ("",)}, "empty"),
+        ({"keywords": ("  ",)}, "empty"),
+        ({"keywords": ("?!",)}, "only punctuation"),
+        ({"keywords": ("a\x00b",)}, "U\\+0000"),
+        ({"keywords": ("word",) * 10_000}, "10,000 given words are too many"),
+        ({"keywords": ("home",), "banned": ("HOME",)}, "banned and required"),
+        ({"keywords": ("new york",), "banned": ("York",)}, "banned and required"),
+        ({"keywords": ("a", "b", "c"), "max_words": 3}, "more than the maximum of 3"),
+        ({"keywords": ("a",), "min_words": 9, "max_words": 5}, "above the maximum"),
+        ({"template": "no blank here ."}, "no blank"),
+        ({"template": "a ___", "keywords": ("b",)}, "not both"),
+        ({"keywords": ("a ___ b",)}, "as a template"),
+    ],
+)
+def test_what_cannot_be_met_is_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ConstraintError, match=message):
+        Constraints(**arguments)  # type: ignore[arg-type]
+
+
+def test_met_by_looks_at_whole_words_order_and_bans() -> None:
+    given_constraints = Constraints(keywords=("person", "home"), banned=("sad", "very bad"))
+    met = given_constraints.met_by
+    assert met("Person at home .".split())  # the opening capital is no difference
+    assert not met("The personal home .".split())
+    assert not met("A Person at home .".split())
+    assert not met("A home for a person .".split())
+    assert not met("A Sad person at home .".split())
+    assert not met("A very bad person at home .".split())
+    assert not met("A person at home".split())
+    anyway = Constraints(keywords=("person", "home", "home"), order=Order.ANY)
+    assert anyway.met_by("A home and a home for a person .".split())
+    assert not anyway.met_by("A home for a person .".split())
+
+
+def test_any_order_starts_anywhere() -> None:
+    given_constraints = Constraints(keywords=("a", "b c", "d"), order=Order.ANY)
+    starts = {given_constraints.start(np.random.default_rng(i)).words for i in range(40)}
+    assert len(starts) == 6
+    assert all("b c" in " ".join(words) for words in starts)
+
+
+def test_words_are_counted_as_people_do() -> None:
+    assert num_words("The doctor 's view , he said .".split()) == 5
+    given_constraints = Constraints(keywords=("view",))
+    assert given_constraints.shortfall(["view", "."]) == 6
+    assert Constraints(template="a ___ b").shortfall(["a", "b"]) == 0
+
+
+def test_insertion_ends_at_the_limit() -> None:
+    given_constraints = Constraints(keywords=("a", "b"), max_words=3)
+    assert not legal_table(given_constraints.start(), given_constraints, frozenset(Action))[ROW[Action.INSERT]].any()

@@ -1,0 +1,107 @@
+import itertools
+
+import pytest
+
+import redraft
+from redraft.errors import ConstraintError, InputError, PackError
+from redraft.models.pack import Pack
+from redraft.sentence import Constraints
+from redraft.writer import Settings, Writer
+
+
+@pytest.fixture(scope="module")
+def writer(tiny_pack: Pack) -> Writer:
+    return redraft.load(str(tiny_pack.folder), num_candidates=10)
+
+
+_SHORT = Settings(steps=25, seed=1)
+
+
+def test_a_sentence_with_the_words_in_it(writer: Writer) -> None:
+    draft = writer.generate("dog", "ball", settings=_SHORT)
+    assert draft.constraints_met
+    assert draft.words.index("dog") < draft.words.index("ball")
+    assert draft.text == writer.generate("dog", "ball", settings=_SHORT).text
+    assert "seed:1" in draft.signature
+    assert len(draft.trace) == draft.steps == 25
+
+
+@pytest.mark.parametrize("word", ["can't", "U.S.", "fine-tuning", "naïve", "Zyxgard", "2,900", "doctor's", "O'Neill"])
+def test_odd_words_are_kept_verbatim(writer: Writer, word: str) -> None:
+    shown = writer.generate("dog", word, settings=_SHORT).text
+    assert f" {word}" in shown
+
+
+def test_a_template_keeps_its_known_parts(writer: Writer) -> None:
+    draft = writer.infill("The doctor sees ___ in the morning .", settings=_SHORT)
+    assert draft.text.startswith("The doctor sees ")
+    assert draft.text.endswith(" in the morning.")
+    assert len(draft.words) > 8
+
+
+def test_the_draft_is_the_best_that_was_visited(writer: Writer) -> None:
+    constraints = Constraints(keywords=("river", "house"))
+    (draft,) = writer.write(constraints, Settings(steps=60, seed=2))
+    long_enough = [r for r in draft.trace if constraints.shortfall(r.words) == 0]
+    assert draft.nll == pytest.approx(min(revision.nll for revision in long_enough))
+
+
+def test_several_drafts_differ(writer: Writer) -> None:
+    drafts = writer.write(Constraints(keywords=("dog",)), Settings(steps=40, num=4, seed=0))
+    assert len({draft.text for draft in drafts}) == 4
+    assert all(draft.constraints_met for draft in drafts)
+
+
+def test_more_chains_are_no_worse(writer: Writer) -> None:
+    constraints = Constraints(keywords=("dog",))
+    one, many = (writer.write(constraints, Settings(30, chains=n, seed=0))[0] for n in (1, 4))
+    assert (constraints.shortfall(many.words), many.nll) <= (constraints.shortfall(one.words), one.nll)
+
+
+def test_inputs_do_not_depend_on_their_neighbours(writer: Writer) -> None:
+    inputs = [Constraints(keywords=("dog",)), Constraints(template="___ house ."), Constraints(keywords=("sea", "a"))]
+    together = writer.write_many(inputs, _SHORT)
+    alone = [writer.write_many([one], _SHORT, numbers=[i])[0] for i, one in enumerate(inputs)]
+    assert [drafts[0].text for drafts in together] == [drafts[0].text for drafts in alone]
+
+
+def test_min_words_bans_and_order(writer: Writer) -> None:
+    draft = writer.generate(
+        "park", "dog", order="any", ban=["the", "every day"], min_words=8, max_words=14, settings=Settings(120, seed=4)
+    )
+    assert draft.constraints_met
+    assert "the" not in [word.lower() for word in draft.words]
+
+
+def test_what_was_not_reached_is_said(writer: Writer) -> None:
+    assert not writer.generate("dog", min_words=12, settings=Settings(steps=2, seed=0)).constraints_met
+
+
+def test_no_steps_give_the_words_themselves(writer: Writer) -> None:
+    assert writer.generate("dog", "sea", settings=Settings(steps=0)).text == "Dog sea."
+
+
+def test_an_observer_can_stop_the_work(writer: Writer) -> None:
+    count = itertools.count()
+    draft = writer.write(Constraints(keywords=("dog",)), Settings(50, seed=0), lambda *_: next(count) < 5)[0]
+    assert draft.steps == 5
+
+
+def test_the_time_limit_ends_the_work(writer: Writer) -> None:
+    draft = writer.write(Constraints(keywords=("dog",)), Settings(steps=10**9, seed=0, time_limit=0.2))[0]
+    assert 0 < draft.steps < 10**9
+
+
+@pytest.mark.parametrize("wrong", [{"steps": -1}, {"chains": 0}, {"num": 0}, {"time_limit": 0.0}, {"seed": -1}])
+def test_settings_that_cannot_be(wrong: dict[str, int]) -> None:
+    with pytest.raises(InputError):
+        Settings(**wrong)  # type: ignore[arg-type]
+
+
+def test_errors_are_typed(writer: Writer) -> None:
+    with pytest.raises(ConstraintError):
+        writer.generate()
+    with pytest.raises(PackError):
+        redraft.load("no such pack")
+    with pytest.raises(InputError, match="l-mcmc-deletion"):
+        redraft.load(recipe="none")

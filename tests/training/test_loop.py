@@ -1,0 +1,126 @@
+import csv
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from redraft.errors import CorpusError, InputError
+from redraft.models.lstm import LstmConfig
+from redraft.training.lm import Batches, LmTask, padded, prepare
+from redraft.training.loop import BEST, CHECKPOINT, LOG, Plan, train
+
+
+def _task(corpus: Path, **changes: int) -> LmTask:
+    data = prepare(corpus)
+    return LmTask(data, "forward", config=LstmConfig.small(len(data.vocabulary)), **{"batch_tokens": 256, **changes})
+
+
+_PLAN = Plan(12_000, learning_rate=1e-2, validate_every=3_000)
+
+
+class _KilledError(Exception):
+    pass
+
+
+def test_a_run_that_was_cut_off_ends_with_the_same_weights(
+    made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = train(_task(made_corpus), _PLAN, tmp_path / "whole", quiet=True)
+    for stop in (7, 23):
+        task = _task(made_corpus)
+        plain = task.loss
+
+        def cut(step: int, plain=plain, stop=stop):  # type: ignore[no-untyped-def]
+            if step == stop:
+                raise _KilledError
+            return plain(step)
+
+        monkeypatch.setattr(task, "loss", cut)
+        with pytest.raises(_KilledError):
+            train(task, _PLAN, tmp_path / "cut", quiet=True)
+    assert train(_task(made_corpus), _PLAN, tmp_path / "cut", quiet=True) == whole
+    a, b = (load_file(tmp_path / name / BEST) for name in ("whole", "cut"))
+    assert all(torch.equal(a[key], b[key]) for key in a)
+    logs = [list(csv.DictReader((tmp_path / name / LOG).read_text().splitlines())) for name in ("whole", "cut")]
+    assert [row["valid_loss"] for row in logs[0]] == [row["valid_loss"] for row in logs[1]]
+    assert float(logs[0][-1]["valid_loss"]) < float(logs[0][0]["valid_loss"]) - 0.3
+
+
+@pytest.mark.slow
+def test_a_killed_process_can_be_resumed(made_corpus: Path, tmp_path: Path) -> None:
+    """The real thing: SIGKILL in the middle, with a checkpoint every step."""
+    script = textwrap.dedent(
+        f"""
+        from pathlib import Path
+        from dataclasses import replace
+        from tests.training.test_loop import _PLAN, _task
+        from redraft.training.loop import train
+        plan = replace(_PLAN, checkpoint_seconds=0)
+        print(train(_task(Path({str(made_corpus)!r})), plan, Path({str(tmp_path / "out")!r}), quiet=True))
+        """
+    )
+    root = Path(__file__).parents[2]
+    start = [sys.executable, "-c", script]
+    first = subprocess.Popen(start, cwd=root, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "out" / CHECKPOINT).exists() and first.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    second = subprocess.run(start, cwd=root, capture_output=True, text=True, check=True)
+    whole = train(_task(made_corpus), _PLAN, tmp_path / "whole", quiet=True)
+    assert float(second.stdout) == pytest.approx(whole, abs=1e-6)
+    assert not list((tmp_path / "out").glob(".*.partial")) or first.returncode == -signal.SIGKILL
+
+
+def test_other_settings_do_not_resume(made_corpus: Path, tmp_path: Path) -> None:
+    plan = Plan(600, learning_rate=1e-2)
+    train(_task(made_corpus), plan, tmp_path, quiet=True)
+    with pytest.raises(InputError, match=r"other settings \(batch_tokens\)"):
+        train(_task(made_corpus, batch_tokens=128), plan, tmp_path, quiet=True)
+
+
+def test_the_learning_rate_rises_and_falls() -> None:
+    plan = Plan(1000, learning_rate=1.0, warmup=0.1)
+    rates = [plan.rate(tokens) for tokens in (0, 50, 100, 500, 1000)]
+    assert rates[0] < rates[1] < rates[2] == pytest.approx(1.0)
+    assert rates[2] > rates[3] > rates[4] == pytest.approx(0.01)
+
+
+def test_every_sentence_comes_once_an_epoch(made_corpus: Path) -> None:
+    data = prepare(made_corpus).train
+    batches = Batches(data, 256, seed=1)
+    seen: list[int] = []
+    step = 0
+    while len(seen) < len(data):
+        seen += batches.rows(step).tolist()
+        step += 1
+    assert sorted(seen) == list(range(len(data)))
+    assert batches.rows(0).tolist() == Batches(data, 256, seed=1).rows(0).tolist()
+    assert batches.rows(step).tolist() != batches.rows(0).tolist()
+
+
+def test_padding_and_direction(made_corpus: Path) -> None:
+    data = prepare(made_corpus).train
+    rows = Batches(data, 64, seed=0).rows(0)
+    inputs, targets, real = padded(data, rows, "forward")
+    assert (inputs[1:][real[1:]] == targets[:-1][real[1:]]).all()
+    _, reverse, _ = padded(data, rows, "backward")
+    length = int(data.lengths[rows[0]])
+    assert targets[:length, 0].tolist() == reverse[:length, 0].tolist()[::-1]
+    assert targets[length, 0] == reverse[length, 0] == 0
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00binary"])
+def test_a_corpus_that_is_no_text_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(CorpusError):
+        prepare(tmp_path)
