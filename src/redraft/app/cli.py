@@ -12,6 +12,8 @@ from redraft.version import VERSION
 _COMMANDS = {
     "generate": "redraft.app.generate:generate",
     "infill": "redraft.app.generate:infill",
+    "evaluate": "redraft.app.evaluate:evaluate",
+    "testset": "redraft.app.evaluate:testset",
     "packs": "redraft.app.packs:packs",
     "train": "redraft.app.train:train",
 }

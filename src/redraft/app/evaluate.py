@@ -1,0 +1,239 @@
+"""redraft evaluate, redraft testset."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redraft.errors import InputError, RedraftError
+
+if TYPE_CHECKING:
+    from redraft.evaluation.evaluate import Judged, Material
+    from redraft.evaluation.judge import Judge
+    from redraft.evaluation.metric import Difference, Figure
+    from redraft.evaluation.outputs import Output
+    from redraft.evaluation.testsets import TestSet, Words
+    from redraft.sentence import Constraints
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("outputs", type=_FILE)
+@click.option("--references", type=_FILE, help="JSON lines with id and reference, or one reference a line.")
+@click.option("--judge", metavar="NAME|DIR", help="The causal language model that scores fluency, e.g. gpt2.")
+@click.option("--compare", type=_FILE, metavar="OTHER.jsonl", help="Give paired differences to another system.")
+@click.option("--draws", type=int, default=1000, show_default=True, help="Bootstrap draws for the intervals.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option("--signatures", is_flag=True, help="Print how each figure was computed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def evaluate(
+    outputs: Path,
+    references: Path | None,
+    judge: str | None,
+    compare: Path | None,
+    draws: int,
+    seed: int,
+    signatures: bool,
+    as_json: bool,
+) -> None:
+    """Measure OUTPUTS (a JSON line each, with id and text), every figure with its confidence interval.
+
+    Coverage needs outputs that carry their input, BLEU needs references, NLL needs a judge; what the outputs do not
+    allow is left out.
+    """
+    if draws < 1 or seed < 0:
+        raise InputError(f"--draws must be at least 1 and --seed at least 0, not {draws} and {seed}")
+    from redraft.evaluation.evaluate import differences, figures, metrics_of
+    from redraft.evaluation.metric import Bootstrap
+    from redraft.evaluation.outputs import in_order_of, read_outputs
+
+    bootstrap = Bootstrap(draws, seed)
+    systems = [read_outputs(outputs)]
+    if compare is not None:
+        systems.append(in_order_of(systems[0], read_outputs(compare), compare))
+    metrics = [metrics_of(material) for material in _materials(systems, references, judge)]
+    found = figures(metrics[0], bootstrap)
+    compared = [] if compare is None else differences(metrics[0], metrics[1], bootstrap)
+    if as_json:
+        click.echo(json.dumps(_as_json(len(systems[0]), found, compared, compare), ensure_ascii=False, indent=2))
+    else:
+        _show(found, compared, signatures)
+
+
+@click.group()
+def testset() -> None:
+    """Make test sets for redraft generate --input from a file of sentences."""
+
+
+_SHARED = (
+    click.option("--from", "source", type=_FILE, required=True, help="One sentence a line, tokenised or natural."),
+    click.option("--num", type=int, default=1000, show_default=True, help="Inputs in each set."),
+    click.option("--seed", type=int, default=0, show_default=True, help="For the same sets again."),
+    click.option("--out", type=_FILE, required=True, metavar="DIR|FILE", help="A folder, or one .jsonl file for all."),
+)
+
+
+def _shared(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_SHARED):
+        command = option(command)
+    return command
+
+
+@testset.command()
+@click.option("--k", default="1,2,3,4", show_default=True, help="How many keywords; a set for each.")
+@_shared
+def keywords(k: str, source: Path, num: int, seed: int, out: Path) -> None:
+    """Content words of each sentence, in its order."""
+    from redraft.evaluation.testsets import keyword_set
+
+    sizes = _numbers("--k", k, 1, 20)
+    _make(source, num, seed, out, lambda sentences: [keyword_set(sentences, size, num, seed) for size in sizes])
+
+
+@testset.command()
+@click.option("--strategy", type=click.Choice(["random", "middle"]), default="random", show_default=True)
+@click.option("--ratio", default="25,50,75", show_default=True, help="Percent of the words to mask; a set for each.")
+@_shared
+def infill(strategy: Any, ratio: str, source: Path, num: int, seed: int, out: Path) -> None:
+    """Sentences with words masked: at random places, or one run in the middle."""
+    from redraft.evaluation.testsets import infill_set
+
+    ratios = _numbers("--ratio", ratio, 1, 99)
+    _make(source, num, seed, out, lambda sentences: [infill_set(sentences, strategy, r, num, seed) for r in ratios])
+
+
+def _make(source: Path, num: int, seed: int, out: Path, make: Callable[[Sequence["Words"]], list["TestSet"]]) -> None:
+    if num < 1 or seed < 0:
+        raise InputError(f"--num must be at least 1 and --seed at least 0, not {num} and {seed}")
+    from redraft.evaluation.testsets import read_sentences, write_sets
+
+    sets = make(read_sentences(source))
+    for path in write_sets(sets, out):
+        click.echo(path)
+
+
+def _numbers(option: str, given: str, least: int, most: int) -> list[int]:
+    try:
+        numbers = list(dict.fromkeys(int(part) for part in given.split(",")))
+    except ValueError as error:
+        raise InputError(f"{option} must be whole numbers with commas between them, not {given!r}") from error
+    if not all(least <= number <= most for number in numbers):
+        raise InputError(f"{option} must be from {least} to {most}, not {given!r}")
+    return numbers
+
+
+def _materials(systems: Sequence[Sequence["Output"]], references: Path | None, judge: str | None) -> list["Material"]:
+    """What each system is measured on. Files are looked at before a judge is loaded, which takes long."""
+    from redraft.evaluation.evaluate import Material
+
+    found = [(_references(system, references), _constraints(system)) for system in systems]
+    judges = _judge(systems, judge)
+    return [
+        Material(system, constraints, wanted, judged)
+        for system, (wanted, constraints), judged in zip(systems, found, judges, strict=True)
+    ]
+
+
+def _references(outputs: Sequence["Output"], path: Path | None) -> list[tuple[str, ...]] | None:
+    from redraft.evaluation.outputs import own_references, read_references
+
+    return own_references(outputs) if path is None else read_references(path, [one.id for one in outputs])
+
+
+def _constraints(outputs: Sequence["Output"]) -> list["Constraints"] | None:
+    """The constraints that the outputs were written for; None where no output carries its input."""
+    from redraft.app.records import constraints_of
+
+    if not any(one.input for one in outputs):
+        return None
+    constraints = []
+    for one in outputs:
+        try:
+            constraints.append(constraints_of(one.input))
+        except RedraftError as error:
+            raise InputError(f"the input of id {one.id!r}: {error}") from error
+    return constraints
+
+
+def _judge(systems: Sequence[Sequence["Output"]], name: str | None) -> list["Judged | None"]:
+    if name is None:
+        return [None] * len(systems)
+    from redraft.evaluation.evaluate import Judged
+    from redraft.evaluation.judge import load_judge
+
+    judge = load_judge(name)
+    return [Judged(_scores(judge, system), judge.settings) for system in systems]
+
+
+def _scores(judge: "Judge", outputs: Sequence["Output"]) -> Any:
+    with _progress(f"judged by {judge.name}", len(outputs)) as advance:
+        return judge.score([one.text for one in outputs], advance)
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.advance(task, done)
+
+
+def _as_json(
+    num: int, figures: Sequence["Figure"], differences: Sequence["Difference"], other: Path | None
+) -> dict[str, Any]:
+    result: dict[str, Any] = {"num": num, "figures": [dataclasses.asdict(figure) for figure in figures]}
+    if other is not None:
+        result["compared_with"] = str(other)
+        result["differences"] = [dataclasses.asdict(difference) for difference in differences]
+    return result
+
+
+def _show(figures: Sequence["Figure"], differences: Sequence["Difference"], signatures: bool) -> None:
+    rows = [(one.name, _number(one.value), _interval(one.low, one.high), one.unit) for one in figures]
+    _table(("figure", "value", "95 % interval", "unit"), rows)
+    if differences:
+        _table(("difference", "first", "second", "first - second", "95 % interval", "p", "unit"), _rows(differences))
+    if signatures:
+        click.echo()
+        for signature in [one.signature for one in figures] + [one.signature for one in differences]:
+            click.echo(signature)
+
+
+def _rows(differences: Sequence["Difference"]) -> list[tuple[str, ...]]:
+    return [
+        (
+            one.name,
+            _number(one.first),
+            _number(one.second),
+            f"{one.value:+.3f}",
+            _interval(one.low, one.high),
+            "-" if one.p_value is None else f"{one.p_value:.3f}",
+            one.unit,
+        )
+        for one in differences
+    ]
+
+
+def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """Columns of the widths they need: a pipe or a narrow terminal must not cut a figure."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    for row in (headings, *rows):
+        name, *numbers = row
+        cells = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)]
+        click.echo("  ".join([name.ljust(widths[0]), *cells]))
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"

@@ -1,0 +1,41 @@
+"""What the outputs say of the chains that wrote them: acceptance rates, seconds, and the length they came to."""
+
+from collections.abc import Sequence
+
+from redraft.evaluation.metric import Metric, mean, share
+from redraft.evaluation.ngrams import Words
+from redraft.evaluation.outputs import Output
+from redraft.sentence import Action
+
+
+def length(outputs: Sequence[Words]) -> Metric:
+    """Mean number of words, punctuation counted."""
+    return mean("length", "words", [float(len(words)) for words in outputs], tok="redraft", punctuation="yes")
+
+
+def acceptance(outputs: Sequence[Output]) -> list[Metric]:
+    """Percent of each action's revisions that were accepted; of all actions together. Only actions that were tried.
+
+    Drawing the word that stood there already is no accepted revision, as in the authors' logs.
+    """
+    groups = {"all": tuple(Action), **{action.value: (action,) for action in Action}}
+    metrics = []
+    for name, actions in groups.items():
+        accepted = [100.0 * sum(step.accepted for step in one.trace if step.action in actions) for one in outputs]
+        tried = [float(sum(step.action in actions for step in one.trace)) for one in outputs]
+        if any(tried):
+            traced = str(sum(bool(one.trace) for one in outputs))
+            metrics.append(share(f"acceptance_{name}", "%", accepted, tried, same_word="rejected", traced=traced))
+    return metrics
+
+
+def seconds(outputs: Sequence[Output]) -> list[Metric]:
+    """Seconds a sentence and seconds a step, where every output tells them."""
+    spent = [one.seconds for one in outputs if one.seconds is not None]
+    if len(spent) < len(outputs):
+        return []
+    metrics = [mean("seconds", "s", spent)]
+    steps = [float(one.steps) for one in outputs if one.steps is not None]
+    if len(steps) == len(outputs) and any(steps):
+        metrics.append(share("seconds_per_step", "s", spent, steps))
+    return metrics

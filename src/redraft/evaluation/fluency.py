@@ -1,0 +1,17 @@
+"""Negative log-likelihood by a judge: per token as the paper, per word to compare judges with other tokens."""
+
+from collections.abc import Sequence
+
+from redraft.evaluation.judge import Score
+from redraft.evaluation.metric import Metric, mean
+from redraft.evaluation.ngrams import Words
+
+
+def fluency(outputs: Sequence[Words], scores: Sequence[Score], settings: dict[str, str]) -> list[Metric]:
+    """Mean over sentences of NLL / (n + 1) in nats, the end counted, with n tokens of the judge or n words."""
+    per_token = [score.nll / score.num_tokens for score in scores]
+    per_word = [score.nll / (len(words) + 1) for words, score in zip(outputs, scores, strict=True)]
+    return [
+        mean("nll_token", "nats", per_token, **settings),
+        mean("nll_word", "nats", per_word, **settings, tok="redraft"),
+    ]

@@ -1,0 +1,209 @@
+"""The judge of fluency: any causal language model that transformers loads.
+
+A sentence is scored as natural text between a start and an end: -log p(tokens, end | start). Both are the model's own
+begin and end tokens unless the judge's source names a text for them, which suits models that were tuned for chat.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from redraft.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_MAX_BATCH = 512  # tokens, padding counted; a vocabulary of 262,000 then takes half a gigabyte of scores
+_PROBE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSource:
+    """Where a judge comes from, and the texts that stand for start and end (None: the model's own tokens)."""
+
+    location: str
+    start: str | None = None
+    end: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Negative log-likelihood of a sentence in nats, and how many tokens it was summed over, the end counted."""
+
+    nll: float
+    num_tokens: int
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A loaded judge. ``start`` is read but not scored, ``end`` is scored. ``max_tokens`` is the model's limit."""
+
+    name: str
+    sha256: str
+    model: Any
+    tokenizer: Any
+    start: tuple[int, ...]
+    end: tuple[int, ...]
+    max_tokens: int | None
+    settings: dict[str, str]
+
+    def score(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[Score]:
+        """Score each text. ``advance`` hears how many were done with each batch."""
+        encoded = [self._encode(one) for one in texts]
+        scores: dict[int, Score] = {}
+        for batch in _batches([len(ids) for ids in encoded]):
+            scores |= zip(batch, self._score_batch([encoded[i] for i in batch]), strict=True)
+            advance(len(batch))
+        return [scores[i] for i in range(len(texts))]
+
+    def _encode(self, sentence: str) -> list[int]:
+        ids = [*self.start, *self.tokenizer.encode(sentence, add_special_tokens=False), *self.end]
+        if self.max_tokens is not None and len(ids) > self.max_tokens:
+            raise InputError(
+                f"the judge {self.name} reads at most {self.max_tokens} tokens, and {len(ids)} are needed for "
+                f"{sentence[:40]!r}...; shorten it or take another judge"
+            )
+        return ids
+
+    def _score_batch(self, encoded: Sequence[list[int]]) -> list[Score]:
+        import torch
+
+        longest = max(map(len, encoded))
+        # Padding stands on the right, where a causal model cannot see it from the words before.
+        ids = torch.tensor([one + [one[-1]] * (longest - len(one)) for one in encoded])
+        mask = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in encoded])
+        with torch.inference_mode():
+            logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+        nll = _token_nll(logits[:, :-1], ids[:, 1:])  # [sentences, tokens - 1]
+        first = len(self.start) - 1
+        return [
+            Score(float(row[first : len(one) - 1].double().sum()), len(one) - len(self.start))
+            for row, one in zip(nll, encoded, strict=True)
+        ]
+
+
+def load_judge(name_or_folder: str) -> Judge:
+    """Load a judge by its name or from a folder, in single precision, from safetensors alone."""
+    source = find_judge(name_or_folder)
+    tokenizer, model = _load(name_or_folder, source.location)
+    start = _ids(tokenizer, source.start, (tokenizer.bos_token_id, tokenizer.eos_token_id), name_or_folder)
+    end = _ids(tokenizer, source.end, (tokenizer.eos_token_id,), name_or_folder)
+    name = _shown(name_or_folder)
+    sha256 = _digest(model, tokenizer)
+    return Judge(name, sha256, model, tokenizer, start, end, _max_tokens(model), _settings(name, sha256, source))
+
+
+def _shown(name_or_folder: str) -> str:
+    """What a signature calls the judge: of a folder only the last part, which is the same on every machine."""
+    folder = Path(name_or_folder).expanduser()
+    return folder.resolve().name if folder.is_dir() else name_or_folder
+
+
+def find_judge(name_or_folder: str) -> JudgeSource:
+    """Where the judge of a name is. A folder stands for itself, any other name for a model of the hub."""
+    looks_like_path = name_or_folder.startswith((".", "/", "~")) or name_or_folder.count("/") > 1
+    if looks_like_path and not os.path.isdir(os.path.expanduser(name_or_folder)):
+        raise InputError(f"the judge's folder {name_or_folder} does not exist")
+    return JudgeSource(os.path.expanduser(name_or_folder) if looks_like_path else name_or_folder)
+
+
+def _settings(name: str, sha256: str, source: JudgeSource) -> dict[str, str]:
+    from transformers import __version__
+
+    start = "bos" if source.start is None else json.dumps(source.start)
+    end = "eos" if source.end is None else json.dumps(source.end)
+    short = sha256[:12]
+    return {"judge": name, "sha256": short, "start": start, "end": end, "dtype": "fp32", "transformers": __version__}
+
+
+def _load(name: str, location: str) -> tuple[Any, Any]:
+    try:
+        try:
+            return _from_pretrained(location, local_only=True)
+        except OSError:
+            if os.path.isdir(location):
+                raise
+            _require_hub(location)
+            return _from_pretrained(location, local_only=False)
+    except Exception as error:  # a damaged file or an unknown architecture surfaces as almost any type
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(
+            f"the judge {name} cannot be loaded: {reason}; give a folder or hub name of a causal language model "
+            f"with safetensors"
+        ) from error
+
+
+def _from_pretrained(location: str, *, local_only: bool) -> tuple[Any, Any]:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    _silence()
+    tokenizer = AutoTokenizer.from_pretrained(location, local_files_only=local_only)
+    # Safetensors alone: a pickled file could run anything.
+    model = AutoModelForCausalLM.from_pretrained(
+        location, dtype=torch.float32, use_safetensors=True, local_files_only=local_only
+    )
+    model.train(False)
+    return tokenizer, model
+
+
+def _silence() -> None:
+    """No progress bars and notes of transformers' own beside ours."""
+    from transformers.utils.logging import disable_progress_bar, set_verbosity_error
+
+    set_verbosity_error()  # type: ignore[no-untyped-call]
+    disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _require_hub(location: str) -> None:
+    """Ask once whether the hub has the model: loading at once would try a dead connection again for a minute."""
+    from huggingface_hub import HfApi
+
+    HfApi().model_info(location, timeout=_PROBE_SECONDS)
+
+
+def _ids(tokenizer: Any, given: str | None, special: Sequence[int | None], name: str) -> tuple[int, ...]:
+    if given is not None:
+        return tuple(tokenizer.encode(given, add_special_tokens=False))
+    found = next((token for token in special if token is not None), None)
+    if found is None:
+        raise InputError(f"the judge {name} has no end token; take a model whose tokenizer names one")
+    return (found,)
+
+
+def _max_tokens(model: Any) -> int | None:
+    limit = getattr(model.config, "max_position_embeddings", None)
+    return limit if isinstance(limit, int) else None
+
+
+def _digest(model: Any, tokenizer: Any) -> str:
+    """SHA-256 over the loaded weights and the vocabulary, the same whatever files they came from."""
+    import torch
+
+    digest = hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode())
+    for name, values in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(values.detach().contiguous().view(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Indexes of sentences of like length, as many at a time as fit."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[index] > _MAX_BATCH:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def _token_nll(logits: "Tensor", targets: "Tensor") -> "Tensor":
+    """-log p of each target: [sentences, tokens, vocabulary] and [sentences, tokens] to [sentences, tokens]."""
+    chosen = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    return logits.logsumexp(-1) - chosen

@@ -1,0 +1,153 @@
+"""What a metric is, and what is said of its figure: an interval, a signature, a difference with a p-value.
+
+A metric keeps a row of statistics for each sentence; the figure is a function of their sums. So the bootstrap draws
+sentences, adds up rows and never looks at a word again, and two systems that wrote for the same inputs are compared
+on the same draws.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from redraft.numerics import Array
+from redraft.version import VERSION
+
+_FEWEST = 3  # sentences; an interval from fewer would say nothing
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Statistics of each sentence [sentences, columns] and how sums of them [draws, columns] make values [draws]."""
+
+    name: str
+    unit: str
+    statistics: Array
+    aggregate: Callable[[Array], Array]
+    settings: Mapping[str, str]
+
+    def __len__(self) -> int:
+        return len(self.statistics)
+
+    @property
+    def value(self) -> float:
+        return float(self.aggregate(self.statistics.sum(axis=0, keepdims=True))[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A value in its unit with its confidence interval, and everything needed to arrive at it again.
+
+    ``low`` and ``high`` are None where there are too few sentences for an interval.
+    """
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    unit: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much the first system's value is above the second's, with the interval and p-value of the difference."""
+
+    name: str
+    first: float
+    second: float
+    value: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+    unit: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """How often, from which seed and for which confidence the sentences are drawn again."""
+
+    num_draws: int = 1000
+    seed: int = 0
+    confidence: float = 0.95
+
+    def counts(self, num_sentences: int) -> Array:
+        """How often each sentence is in each draw [draws, sentences]. The same for all systems of one size."""
+        rng = np.random.default_rng(self.seed)
+        shares = np.full(num_sentences, 1 / num_sentences)
+        return rng.multinomial(num_sentences, shares, size=self.num_draws).astype(np.float64)
+
+    def figure(self, metric: Metric, counts: Array) -> Figure:
+        """The metric's value with its percentile interval."""
+        low, high = self._interval(_values(metric, counts), len(metric))
+        return Figure(metric.name, metric.value, low, high, metric.unit, self._signature(metric))
+
+    def difference(self, first: Metric, second: Metric, counts: Array) -> Difference:
+        """The paired difference. Two-sided p-value: how often a draw strays from the mean by as much as was seen."""
+        value = first.value - second.value
+        drawn = _values(first, counts) - _values(second, counts)
+        low, high = self._interval(drawn, len(first))
+        p_value = None if low is None else _p_value(value, drawn)
+        signature = self._signature(first, test="paired-bootstrap")
+        return Difference(first.name, first.value, second.value, value, low, high, p_value, first.unit, signature)
+
+    def _interval(self, drawn: Array, num_sentences: int) -> tuple[float | None, float | None]:
+        known = drawn[np.isfinite(drawn)]
+        if num_sentences < _FEWEST or not known.size:
+            return None, None
+        tail = (1 - self.confidence) / 2
+        low, high = np.quantile(known, [tail, 1 - tail])
+        return float(low), float(high)
+
+    def _signature(self, metric: Metric, **more: str) -> str:
+        parts = {
+            **metric.settings,
+            **more,
+            "n": str(len(metric)),
+            "ci": f"{self.confidence:g}",
+            "bs": str(self.num_draws),
+            "seed": str(self.seed),
+            "redraft": VERSION,
+        }
+        return "|".join([metric.name, *(f"{key}:{value}" for key, value in parts.items())])
+
+
+def _values(metric: Metric, counts: Array) -> Array:
+    return metric.aggregate(counts @ metric.statistics)
+
+
+def _p_value(value: float, drawn: Array) -> float:
+    known = drawn[np.isfinite(drawn)]
+    num_as_far = int((np.abs(known - known.mean()) >= abs(value)).sum())
+    return (num_as_far + 1) / (len(known) + 1)
+
+
+def ratio(sums: Array) -> Array:
+    """First column over second; not a number where the second is zero."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(sums[:, 0] / sums[:, 1])
+
+
+def mean(name: str, unit: str, values: Sequence[float] | Array, **settings: str) -> Metric:
+    """The mean of one value a sentence."""
+    return share(name, unit, values, np.ones(len(values)), **settings)
+
+
+def share(
+    name: str, unit: str, parts: Sequence[float] | Array, wholes: Sequence[float] | Array, **settings: str
+) -> Metric:
+    """The sum of the parts over the sum of the wholes."""
+    return Metric(name, unit, np.column_stack([parts, wholes]).astype(np.float64), ratio, settings)
+
+
+def linearised(name: str, unit: str, value: float, without: Array, **settings: str) -> Metric:
+    """A figure of the whole set that is no function of sums, such as the share of n-grams that differ.
+
+    Drawing sentences with replacement would bring some twice, and the same sentence twice is just what such a figure
+    measures: every draw would fall far from the value. Each sentence is given its influence on the figure instead,
+    (n - 1) (value - value without it), about the value. The mean is the value itself. The variance is that of the
+    jackknife, which is too wide rather than too narrow (Efron and Stein, 1981).
+    """
+    influence = (len(without) - 1) * (value - without)
+    return mean(name, unit, value + influence - influence.mean(), **settings, ci_by="influence")

@@ -1,0 +1,201 @@
+"""Reading what is to be evaluated: outputs, references, and which belongs to which."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from redraft import text
+from redraft.errors import InputError
+from redraft.sentence import Action
+
+_MOST = 1e15  # of steps or seconds; keeps infinity and numbers that no float holds out
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of a trace, as far as it is evaluated."""
+
+    action: Action
+    accepted: bool
+
+
+@dataclass(frozen=True)
+class Output:
+    """One line of an output file. Its words are those of its text, so outputs of any program are measured alike."""
+
+    id: str
+    text: str
+    words: tuple[str, ...]
+    input: Mapping[str, Any] = field(default_factory=dict)
+    reference: tuple[str, ...] | None = None
+    steps: int | None = None
+    seconds: float | None = None
+    trace: tuple[Step, ...] = ()
+
+
+def read_outputs(path: Path) -> list[Output]:
+    """The outputs of a JSONL file in its order. Ids are compared as text."""
+    outputs = [_output(record, where) for where, record in _records(path)]
+    if not outputs:
+        raise InputError(f"{path} is empty; write outputs into it with redraft generate --input FILE --output {path}")
+    _refuse_doubled([one.id for one in outputs], path)
+    return outputs
+
+
+def read_references(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
+    """References of the given ids: JSON lines with id and reference, or plain text, a line for each in their order."""
+    lines = _lines(path)
+    if not any(lines):
+        raise InputError(f"{path} is empty; give a reference for each of the {len(ids)} outputs")
+    if next(line for line in lines if line).startswith("{"):
+        return _references_by_id(path, ids)
+    if len(lines) != len(ids):
+        raise InputError(f"{path} has {len(lines)} references for {len(ids)} outputs; give one a line, in their order")
+    return [_reference(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+
+
+def own_references(outputs: Sequence[Output]) -> list[tuple[str, ...]] | None:
+    """The references that the outputs carry; None where no output has one."""
+    found = [one.reference for one in outputs if one.reference is not None]
+    if not found:
+        return None
+    if len(found) < len(outputs):
+        lacking = next(one.id for one in outputs if one.reference is None)
+        raise InputError(
+            f"{len(outputs) - len(found)} of {len(outputs)} outputs have no reference (first: id {lacking!r}); "
+            f"give all with --references FILE"
+        )
+    return found
+
+
+def in_order_of(outputs: Sequence[Output], others: Sequence[Output], where: Path) -> list[Output]:
+    """The other system's outputs in the order of the first's; both must be for the same inputs."""
+    by_id = {one.id: one for one in others}
+    _refuse_other_ids([one.id for one in outputs], list(by_id), where)
+    return [by_id[one.id] for one in outputs]
+
+
+def _references_by_id(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
+    records = [(_id(record, where), record, where) for where, record in _records(path)]
+    found = [name for name, _, _ in records]
+    _refuse_doubled(found, path)
+    _refuse_other_ids(ids, found, path)
+    by_id = {name: _reference(record.get("reference"), where) for name, record, where in records}
+    return [by_id[name] for name in ids]
+
+
+def _refuse_doubled(ids: Sequence[str], path: Path) -> None:
+    seen: set[str] = set()
+    for name in ids:
+        if name in seen:
+            raise InputError(f"{path}: id {name!r} occurs twice; keep one line for each id")
+        seen.add(name)
+
+
+def _refuse_other_ids(wanted: Sequence[str], found: Sequence[str], path: Path) -> None:
+    there, asked = set(found), set(wanted)
+    if missing := [name for name in wanted if name not in there]:
+        raise InputError(f"{path} lacks {_some(missing)} of the outputs; it must hold the same ids")
+    if extra := [name for name in found if name not in asked]:
+        raise InputError(f"{path} has {_some(extra)} that the outputs lack; it must hold the same ids")
+
+
+def _some(ids: Sequence[str]) -> str:
+    return f"id {ids[0]!r}" if len(ids) == 1 else f"{len(ids)} ids (first: {ids[0]!r})"
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    # Not splitlines: a sentence may hold the Unicode separators that it would split at.
+    lines = [line.strip() for line in content.split("\n")]
+    return lines[:-1] if not lines[-1] else lines
+
+
+def _records(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """JSON objects and where they stand; empty lines are passed over."""
+    lines = [(f"{path}, line {number}", line) for number, line in enumerate(_lines(path), 1) if line]
+    return [(where, _record(line, where)) for where, line in lines]
+
+
+def _record(line: str, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+        json.dumps(record, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is not a JSON object: {error}") from error
+    if not isinstance(record, dict):
+        raise InputError(f"{where} is not a JSON object but {_kind(record)}")
+    return record
+
+
+def _output(record: Mapping[str, Any], where: str) -> Output:
+    shown = record.get("text")
+    if not isinstance(shown, str):
+        raise InputError(f'{where} has no "text"; each line needs "id" and "text"')
+    given = record.get("input")
+    if given is not None and not isinstance(given, dict):
+        raise InputError(f"{where}: input must be an object, not {_kind(given)}")
+    given = given or {}
+    reference = given.get("reference", record.get("reference"))
+    steps = _number(record, "steps", where)
+    return Output(
+        id=_id(record, where),
+        text=shown,
+        words=tuple(text.tokenise(shown)),
+        input=given,
+        reference=None if reference is None else _reference(reference, where),
+        steps=None if steps is None else int(steps),
+        seconds=_number(record, "seconds", where),
+        trace=_trace(record.get("trace"), where),
+    )
+
+
+def _id(record: Mapping[str, Any], where: str) -> str:
+    value = record.get("id")
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise InputError(f'{where} has no "id"; give each line a text or a whole number of its own')
+    return str(value)
+
+
+def _reference(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{where} has no reference; give the sentence as text")
+    return tuple(text.tokenise(value))
+
+
+def _number(record: Mapping[str, Any], key: str, where: str) -> float | None:
+    value = record.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MOST:
+        raise InputError(f"{where}: {key} must be a number of at least 0, not {value!r}")
+    return float(value)
+
+
+def _trace(value: Any, where: str) -> tuple[Step, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise InputError(f"{where}: trace must be a list, not {_kind(value)}")
+    return tuple(_step(one, f"{where}, step {number} of its trace") for number, one in enumerate(value, 1))
+
+
+def _step(value: Any, where: str) -> Step:
+    actions = [action.value for action in Action]
+    if not isinstance(value, dict) or value.get("action") not in actions or type(value.get("accepted")) is not bool:
+        raise InputError(f"{where} needs an action ({', '.join(actions)}) and accepted (true, false)")
+    action = Action(value["action"])
+    same = action is Action.REPLACE and value.get("old") is not None and value.get("old") == value.get("new")
+    return Step(action, value["accepted"] and not same)
+
+
+def _kind(value: Any) -> str:
+    names = {list: "a list", str: "a text", dict: "an object"}
+    return next((name for kind, name in names.items() if isinstance(value, kind)), repr(value))

@@ -1,0 +1,148 @@
+"""Test sets as the paper builds them: keywords of a sentence, or a sentence with words removed; the reference kept.
+
+A seed shuffles the source once. Every set takes its sentences in that order, so sets of one seed share most of their
+sentences, and a set does not depend on which others are made with it.
+"""
+
+import json
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from redraft import text
+from redraft.errors import ConstraintError, InputError, OutputError
+from redraft.evaluation.stopwords import is_content
+from redraft.files import replacing
+from redraft.sentence import BLANK, Constraints
+
+Strategy = Literal["random", "middle"]
+Words = tuple[str, ...]
+_FEWEST_WORDS = 4  # of a sentence to be masked: a quarter of it is a word
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """A name and its inputs, each a JSON object that ``redraft generate --input`` reads."""
+
+    __test__ = False  # not a test of pytest's
+
+    name: str
+    inputs: tuple[dict[str, Any], ...]
+
+
+def read_sentences(path: Path) -> list[Words]:
+    """The different sentences of a file, one a line, tokenised or natural."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    sentences = dict.fromkeys(tuple(text.tokenise(unicodedata.normalize("NFC", line))) for line in lines)
+    found = [words for words in sentences if words]
+    if not found:
+        raise InputError(f"{path} is empty; give a file with one sentence a line")
+    return found
+
+
+def keyword_set(sentences: Sequence[Words], k: int, num: int, seed: int) -> TestSet:
+    """``num`` inputs of ``k`` distinct content words each, in the order of their sentence."""
+    rng = np.random.default_rng([seed, k])
+    made = (
+        {"keywords": list(_draw_keywords(words, k, rng)), "reference": text.detokenise(words)}
+        for words in _shuffled(sentences, seed)
+        if len(content_words(words)) >= k
+    )
+    return TestSet(f"keywords-k{k}", _take(made, num, f"k{k}", f"at least {k} content words"))
+
+
+def infill_set(sentences: Sequence[Words], strategy: Strategy, ratio: int, num: int, seed: int) -> TestSet:
+    """``num`` templates with ``ratio`` percent of the words masked; masked neighbours are one blank."""
+    rng = np.random.default_rng([seed, ratio])
+    made = (
+        {"template": template(words, _mask(len(words), strategy, ratio, rng)), "reference": text.detokenise(words)}
+        for words in _shuffled(sentences, seed)
+        if len(words) >= _FEWEST_WORDS
+    )
+    name = f"{strategy}-{ratio}"
+    return TestSet(f"infill-{name}", _take(made, num, name, f"at least {_FEWEST_WORDS} words"))
+
+
+def content_words(words: Words) -> list[str]:
+    """The distinct content words of a sentence, at their first places.
+
+    The opening word is passed over: its capital does not say how it is written inside a sentence.
+    """
+    first = text.opening(words)
+    places: dict[str, str] = {}
+    for index, word in enumerate(words):
+        if index != first and is_content(word):
+            places.setdefault(word.lower(), word)
+    return list(places.values())
+
+
+def template(words: Words, masked: frozenset[int]) -> str:
+    """The sentence with each run of masked words as one blank."""
+    runs = groupby(range(len(words)), key=masked.__contains__)
+    return " ".join(BLANK if hidden else text.detokenise([words[i] for i in run]) for hidden, run in runs)
+
+
+def write_sets(sets: Sequence[TestSet], out: Path) -> list[Path]:
+    """Write all sets into one ``.jsonl`` file, or each into a file of its name in a folder."""
+    if out.suffix == ".jsonl":
+        return [_write([one for made in sets for one in made.inputs], out)]
+    return [_write(made.inputs, out / f"{made.name}.jsonl") for made in sets]
+
+
+def _write(inputs: Sequence[dict[str, Any]], path: Path) -> Path:
+    try:
+        with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in inputs)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def _shuffled(sentences: Sequence[Words], seed: int) -> Iterator[Words]:
+    order = np.random.default_rng(seed).permutation(len(sentences))
+    return (sentences[i] for i in order)
+
+
+def _draw_keywords(words: Words, k: int, rng: np.random.Generator) -> Words:
+    choices = content_words(words)
+    return tuple(choices[i] for i in sorted(rng.choice(len(choices), size=k, replace=False)))
+
+
+def _mask(length: int, strategy: Strategy, ratio: int, rng: np.random.Generator) -> frozenset[int]:
+    """Places to mask: the share of the words, rounded half up, and never none or all of them."""
+    num = min(length - 1, max(1, (2 * length * ratio + 100) // 200))
+    if strategy == "random":
+        return frozenset(int(place) for place in rng.choice(length, size=num, replace=False))
+    start = (length - num) // 2
+    return frozenset(range(start, start + num))
+
+
+def _take(made: Iterator[dict[str, Any]], num: int, prefix: str, needed: str) -> tuple[dict[str, Any], ...]:
+    inputs = list(islice(filter(_is_usable, made), num))
+    if len(inputs) < num:
+        raise InputError(
+            f"the source has only {len(inputs)} sentences with {needed}; ask for --num {len(inputs)} at most"
+            if inputs
+            else f"the source has no sentence with {needed}; give another file"
+        )
+    return tuple({"id": f"{prefix}-{number}", **one} for number, one in enumerate(inputs, 1))
+
+
+def _is_usable(given: dict[str, Any]) -> bool:
+    """Whether redraft takes it: a source line may hold a blank of its own or control characters."""
+    try:
+        if "template" in given:
+            return BLANK not in given["reference"] and bool(Constraints(template=given["template"]))
+        return bool(Constraints(keywords=tuple(given["keywords"])))
+    except ConstraintError:
+        return False

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from redraft.evaluation.metric import Bootstrap, linearised, mean, share
+
+VALUES = np.random.default_rng(1).normal(5, 2, size=200)
+
+
+def figure_of(metric, bootstrap=Bootstrap()):  # noqa: B008
+    return bootstrap.figure(metric, bootstrap.counts(len(metric)))
+
+
+def test_interval_of_a_mean_is_about_two_standard_errors():
+    figure = figure_of(mean("x", "nats", VALUES))
+    error = VALUES.std() / np.sqrt(len(VALUES))
+    assert figure.value == pytest.approx(VALUES.mean())
+    assert figure.low == pytest.approx(figure.value - 1.96 * error, abs=0.15 * error)
+    assert figure.high == pytest.approx(figure.value + 1.96 * error, abs=0.15 * error)
+
+
+def test_same_seed_same_interval_and_other_seed_another():
+    metric = mean("x", "", VALUES)
+    assert figure_of(metric) == figure_of(metric)
+    assert figure_of(metric).low != figure_of(metric, Bootstrap(seed=1)).low
+
+
+def test_signature_names_settings_and_version():
+    figure = figure_of(mean("x", "", VALUES, tok="redraft"), Bootstrap(num_draws=10, seed=7))
+    assert figure.signature.startswith("x|tok:redraft|n:200|ci:0.95|bs:10|seed:7|redraft:")
+
+
+@pytest.mark.parametrize("num", [1, 2])
+def test_too_few_sentences_have_no_interval(num):
+    figure = figure_of(mean("x", "", VALUES[:num]))
+    assert (figure.low, figure.high) == (None, None)
+
+
+def test_share_passes_over_draws_without_a_whole():
+    figure = figure_of(share("x", "", [1.0, 0, 0, 0], [2.0, 0, 0, 0]))
+    assert (figure.value, figure.low, figure.high) == (0.5, 0.5, 0.5)
+
+
+def test_linearised_mean_is_the_mean():
+    """For a mean the influence of a sentence is its own distance from it: both bootstraps are the same."""
+    without = (VALUES.sum() - VALUES) / (len(VALUES) - 1)
+    metric = linearised("x", "", float(VALUES.mean()), without)
+    assert metric.statistics[:, 0] == pytest.approx(VALUES)
+    assert metric.value == pytest.approx(VALUES.mean())
+
+
+def test_difference_to_itself_is_nothing():
+    metric = mean("x", "", VALUES)
+    difference = Bootstrap().difference(metric, metric, Bootstrap().counts(len(VALUES)))
+    assert (difference.value, difference.low, difference.high, difference.p_value) == (0, 0, 0, 1)
+
+
+@pytest.mark.parametrize(("shift", "significant"), [(0.0, False), (0.5, True), (-0.5, True)])
+def test_paired_difference_finds_a_shift_that_unpaired_noise_would_hide(shift, significant):
+    noise = np.random.default_rng(2).normal(0, 0.3, size=len(VALUES))
+    noise -= noise.mean()
+    first, second = mean("x", "", VALUES + shift + noise), mean("x", "", VALUES)
+    difference = Bootstrap().difference(first, second, Bootstrap().counts(len(VALUES)))
+    assert difference.value == pytest.approx(shift, abs=1e-9)
+    assert (difference.p_value < 0.01) is significant
+    assert "test:paired-bootstrap" in difference.signature
+
+
+def test_p_values_are_uniform_without_a_difference():
+    """Of 200 pairs that differ by chance alone about one in ten may be below 0.1."""
+    rng = np.random.default_rng(3)
+    bootstrap = Bootstrap(num_draws=200)
+    counts = bootstrap.counts(100)
+    pairs = [(mean("x", "", rng.normal(size=100)), mean("x", "", rng.normal(size=100))) for _ in range(200)]
+    low = sum(bootstrap.difference(one, other, counts).p_value < 0.1 for one, other in pairs)
+    assert 8 <= low <= 36
