@@ -34,12 +34,12 @@ class PlainReader:
         return float(self._score([reading])[0])
 
     def log_probs_filled(
-        self, slots: Sequence[Slot], fills: Sequence[Sequence[str | None]], readings: Sequence[Words]
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Words]
     ) -> list[Array]:
         # The old sentence is scored along with the candidates, as published code does.
         return [
             self._score([*(slot.fill(word) for word in words), slot.words])[:-1]
-            for slot, words in zip(slots, fills, strict=True)
+            for slot, words in zip(slots, fillings, strict=True)
         ]
 
     @torch.inference_mode()

@@ -16,15 +16,17 @@ from redraft.models.lstm_reader import LstmReader
 from redraft.models.pack import DEFAULT, open_pack
 from redraft.predict.prior import UniformPrior
 from redraft.revise.candidates import CandidateGenerator
+from redraft.revise.kernels import PaperKernel
 from redraft.sampler import Chain, Sampler, State
 from redraft.sentence import Action, Constraints
+from redraft.target import Target
 
 _ACTIONS = frozenset({Action.REPLACE, Action.INSERT})
 _KEYWORDS = ("person home problems depression", "view", "promoting energy", "experience feels dream", "seized party")
 
 
 def _sampler(models: Sequence[LstmReader | PlainReader]) -> Sampler:
-    return Sampler(models[0], CandidateGenerator(models, 50), UniformPrior(), _ACTIONS)
+    return Sampler(Target(models[0]), CandidateGenerator(models, 50), UniformPrior(), PaperKernel(), _ACTIONS)
 
 
 def _chains(count: int, **limits: int) -> list[Chain]:

@@ -11,7 +11,7 @@ _ROOT = Path(redraft.__file__).parent
 _LAYERS = (
     ("errors", "version", "files", "text", "numerics", "sentence", "corpus"),
     ("models",),
-    ("predict", "revise", "baselines", "synthesis", "evaluation"),
+    ("predict", "revise", "target", "baselines", "synthesis", "evaluation"),
     ("sampler", "training"),
     ("recipes", "experiments", "writer"),
     ("app",),

@@ -34,7 +34,7 @@ def histories(draw: st.DrawFn) -> tuple[Constraints, list[Sentence]]:
         action = list(Action)[row]
         ending = action is not Action.INSERT and sentences[-1].locks[position] == -2
         word = draw(st.sampled_from(given_constraints.endings) if ending else _WORD)
-        edit = Edit(action, int(position), None if action is Action.DELETE else word)
+        edit = Edit(action, int(position), word if action in (Action.REPLACE, Action.INSERT) else None)
         sentences.append(sentences[-1].apply(edit))
     return given_constraints, sentences
 
@@ -42,7 +42,7 @@ def histories(draw: st.DrawFn) -> tuple[Constraints, list[Sentence]]:
 @given(histories())
 def test_no_edit_touches_a_locked_word_or_a_closed_gap(history: tuple[Constraints, list[Sentence]]) -> None:
     given_constraints, sentences = history
-    locked = given_constraints.locked_words
+    locked = given_constraints.locked_words  # keywords keep their order: only free words are swapped
     for sentence in sentences:
         assert len(sentence.locks) == len(sentence) == len(sentence.open_gaps) - 1
         assert tuple(w for w, lock in zip(sentence.words, sentence.locks, strict=True) if lock >= 0) == locked
@@ -134,8 +134,27 @@ def test_any_order_starts_anywhere() -> None:
 def test_words_are_counted_as_people_do() -> None:
     assert num_words("The doctor 's view , he said .".split()) == 5
     given_constraints = Constraints(keywords=("view",))
-    assert given_constraints.shortfall(["view", "."]) == 6
-    assert Constraints(template="a ___ b").shortfall(["a", "b"]) == 0
+    assert given_constraints.shortfall(given_constraints.start()) == 6
+
+
+def test_a_blank_wants_a_word() -> None:
+    given_constraints = Constraints(template="___ a ___ b ___")
+    sentence = given_constraints.start()
+    assert given_constraints.shortfall(sentence) == 3
+    assert given_constraints.shortfall(sentence.apply(Edit(Action.INSERT, 1, "x"))) == 2
+
+
+def test_swaps() -> None:
+    free = Constraints(keywords=("new york", "home", "b"), order=Order.ANY).start()
+    swapped = free.apply(Edit(Action.INSERT, 2, "x")).apply(Edit(Action.SWAP, 0))
+    assert swapped.words == ("home", "x", "new", "york", "b", ".")
+    assert swapped.open_gaps == (True, True, True, False, True, True, False)
+    assert swapped.apply(Edit(Action.SWAP, 0)) == free.apply(Edit(Action.INSERT, 2, "x"))
+    two = free.apply(Edit(Action.INSERT, 0, "x")).apply(Edit(Action.INSERT, 0, "y"))
+    assert two.apply(Edit(Action.SWAP, 0)).words[:2] == ("x", "y")
+    with pytest.raises(ValueError, match="nothing can be swapped"):
+        two.apply(Edit(Action.SWAP, 3))  # inside a phrase
+    assert [two.can_swap(i) for i in range(7)] == [True, False, True, False, True, False, False]
 
 
 def test_insertion_ends_at_the_limit() -> None:

@@ -5,7 +5,7 @@ import pytest
 import redraft
 from redraft.errors import ConstraintError, InputError, PackError
 from redraft.models.pack import Pack
-from redraft.sentence import Constraints
+from redraft.sentence import Constraints, num_words
 from redraft.writer import Settings, Writer
 
 
@@ -34,15 +34,15 @@ def test_odd_words_are_kept_verbatim(writer: Writer, word: str) -> None:
 
 def test_a_template_keeps_its_known_parts(writer: Writer) -> None:
     draft = writer.infill("The doctor sees ___ in the morning .", settings=_SHORT)
-    assert draft.text.startswith("The doctor sees ")
+    assert draft.text.startswith("The doctor sees")
     assert draft.text.endswith(" in the morning.")
-    assert len(draft.words) > 8
+    assert len(draft.words) > 7
 
 
 def test_the_draft_is_the_best_that_was_visited(writer: Writer) -> None:
     constraints = Constraints(keywords=("river", "house"))
     (draft,) = writer.write(constraints, Settings(steps=60, seed=2))
-    long_enough = [r for r in draft.trace if constraints.shortfall(r.words) == 0]
+    long_enough = [r for r in draft.trace if num_words(r.words) >= constraints.preferred_words]
     assert draft.nll == pytest.approx(min(revision.nll for revision in long_enough))
 
 
@@ -55,7 +55,7 @@ def test_several_drafts_differ(writer: Writer) -> None:
 def test_more_chains_are_no_worse(writer: Writer) -> None:
     constraints = Constraints(keywords=("dog",))
     one, many = (writer.write(constraints, Settings(30, chains=n, seed=0))[0] for n in (1, 4))
-    assert (constraints.shortfall(many.words), many.nll) <= (constraints.shortfall(one.words), one.nll)
+    assert (-min(7, num_words(many.words)), many.nll) <= (-min(7, num_words(one.words)), one.nll)
 
 
 def test_inputs_do_not_depend_on_their_neighbours(writer: Writer) -> None:

@@ -3,19 +3,20 @@
 ``init`` and ``step`` are all there is. A state holds what the next step needs; what happened is in the revision.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from redraft.models.base import Reader, Target, Words
-from redraft.numerics import accept
+from redraft.models.base import Reader, Slot, Words
+from redraft.numerics import Array, accept
 from redraft.predict.legal import legal_table
-from redraft.predict.prior import Move, Prior, draw_move
-from redraft.revise.candidates import CandidateGenerator, slot_of
-from redraft.revise.moves import Proposal, fills, propose
-from redraft.sentence import Action, Constraints, Sentence
+from redraft.predict.prior import Move, Prior, draw_move, log_prior, reverse
+from redraft.revise.candidates import CandidateGenerator, Candidates, slot_of
+from redraft.revise.kernels import Kernel, Plan, Proposal
+from redraft.sentence import Action, Constraints, Edit, Sentence
+from redraft.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,11 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A chain between two steps. ``readings`` is what each model remembers of the sentence, the target's first."""
+    """A chain between two steps. ``readings`` is what each model remembers of the sentence, the scorer's first."""
 
     sentence: Sentence
-    log_prob: float
+    log_prob: float  # under the scorer
+    log_target: float  # with power, soft scores and, for the exact kernel, hard constraints
     readings: tuple[Any, ...]
 
     @property
@@ -58,93 +60,160 @@ Step = tuple[State, Revision | None]
 
 
 class Sampler:
-    """Predict and revise, with given models, for given actions."""
+    """Predict and revise, towards a target, by a kernel."""
 
-    def __init__(self, target: Target, candidates: CandidateGenerator, prior: Prior, actions: frozenset[Action]):
-        self._target, self._candidates, self._prior, self._actions = target, candidates, prior, actions
-        readers: list[Reader] = [target, *candidates.proposers]
+    def __init__(
+        self, target: Target, candidates: CandidateGenerator, prior: Prior, kernel: Kernel, actions: frozenset[Action]
+    ):
+        if not actions <= kernel.actions:
+            raise ValueError(f"the kernel cannot {', '.join(a.value for a in actions - kernel.actions)}")
+        self.target, self._candidates, self._prior = target, candidates, prior
+        self._kernel, self._actions = kernel, actions
+        readers: list[Reader] = [target.scorer, *candidates.proposers]
         self._readers = list(dict.fromkeys(readers))  # one reading serves a model in all its roles
         self._proposer_at = [self._readers.index(proposer) for proposer in candidates.proposers]
 
     def init(self, chains: Sequence[Chain]) -> list[State]:
         """The first state is the constraints alone (line 3)."""
-        return self._read([chain.constraints.start(chain.rng) for chain in chains], [()] * len(chains))
+        return self.read(chains, [chain.constraints.start(chain.rng) for chain in chains])
 
     def step(self, chains: Sequence[Chain], states: Sequence[State]) -> list[Step]:
         """Advance every chain by one step (lines 5 to 10). Where nothing may be touched a chain stays, unrevised."""
-        moves = self._predict(chains, states)
-        proposals = self._revise(chains, states, moves)
-        decided = [
-            proposal is not None and self._accepts(chain, state, proposal)
-            for chain, state, proposal in zip(chains, states, proposals, strict=True)
-        ]
-        new_states = self._move(states, proposals, decided)
+        tables = self.log_priors(chains, [state.sentence for state in states])
+        moves = [draw_move(table, chain.rng) for table, chain in zip(tables, chains, strict=True)]
+        able = [i for i, move in enumerate(moves) if move is not None]
+        found = self.propose(*([values[i] for i in able] for values in (chains, states, tables, moves)))  # type: ignore[arg-type]
+        proposals = dict(zip(able, found, strict=True))
+        moved = {i: p.edit for i, p in proposals.items() if p and self._accepts(chains[i], states[i], p)}
+        new_states = self._move(chains, states, moved)
         return [
-            (new, proposal and _revision(old, new, proposal, accepted))
-            for old, new, proposal, accepted in zip(states, new_states, proposals, decided, strict=True)
+            (new, _revision(old, new, proposals.get(i), i in moved))
+            for i, (old, new) in enumerate(zip(states, new_states, strict=True))
         ]
 
-    def _predict(self, chains: Sequence[Chain], states: Sequence[State]) -> list[Move | None]:
-        """Draw an action and a position from the prior (line 5)."""
-        sentences = [state.sentence for state in states]
+    def log_priors(self, chains: Sequence[Chain], sentences: Sequence[Sentence]) -> list[Array]:
+        """The prior over actions and positions (line 5)."""
         legal = [legal_table(s, chain.constraints, self._actions) for s, chain in zip(sentences, chains, strict=True)]
-        tables = self._prior.log_tables(sentences, legal)
-        return [draw_move(table, chain.rng) for table, chain in zip(tables, chains, strict=True)]
+        return self._prior.log_tables(sentences, legal)
 
-    def _revise(
-        self, chains: Sequence[Chain], states: Sequence[State], moves: Sequence[Move | None]
+    def propose(
+        self,
+        chains: Sequence[Chain],
+        states: Sequence[State],
+        tables: Sequence[Array],
+        moves: Sequence[Move],
+        words: Sequence[str | None] | None = None,
     ) -> list[Proposal | None]:
-        """Find candidates, score their sentences, draw one (lines 6 to 8)."""
-        able = [(i, move) for i, move in enumerate(moves) if move is not None]
-        proposals: list[Proposal | None] = [None] * len(moves)
-        if not able:
-            return proposals
-        at = [i for i, _ in able]
-        sentences = [states[i].sentence for i in at]
-        slots = [slot_of(sentence, *move) for sentence, (_, move) in zip(sentences, able, strict=True)]
-        readings = [[states[i].readings[model] for i in at] for model in self._proposer_at]
-        words = self._candidates.candidates(sentences, slots, [chains[i].constraints for i in at], readings)
-        filled = [fills(move.action, candidates) for (_, move), candidates in zip(able, words, strict=True)]
-        scores = self._target.log_probs_filled(slots, filled, [states[i].readings[0] for i in at])
-        for (i, move), candidates, score in zip(able, words, scores, strict=True):
-            if candidates:
-                proposals[i] = propose(*move, candidates, score, states[i].log_prob, chains[i].rng)
-        return proposals
+        """Find candidates, score their sentences, draw one, compute its ratio (lines 6 to 9).
+
+        With ``words`` nothing is drawn: the proposals of these words are weighed. The tests enumerate kernels so.
+        """
+        if not chains:
+            return []
+        sentences = [state.sentence for state in states]
+        slots = [slot_of(sentence, *move) for sentence, move in zip(sentences, moves, strict=True)]
+        readings = [[state.readings[model] for state in states] for model in self._proposer_at]
+        constraints = [chain.constraints for chain in chains]
+        candidates = self._candidates.candidates(sentences, slots, constraints, readings)
+        plans = self._plans(chains, sentences, moves, candidates, words)
+        weights = self._log_targets(chains, slots, [plan.fillings for plan in plans], states)
+        drawn = [
+            self._kernel.propose(plan, weight, state.log_target, chain.rng)
+            if words is None
+            else self._kernel.weigh(plan, weight, state.log_target, words[i])
+            for i, (plan, weight, state, chain) in enumerate(zip(plans, weights, states, chains, strict=True))
+        ]
+        return self._with_prior(chains, sentences, tables, drawn) if self._kernel.counts_prior else drawn
+
+    def _plans(
+        self,
+        chains: Sequence[Chain],
+        sentences: Sequence[Sentence],
+        moves: Sequence[Move],
+        candidates: Sequence[Candidates],
+        words: Sequence[str | None] | None,
+    ) -> list[Plan]:
+        return [
+            self._kernel.plan(sentence, *move, found, chain.rng, None if words is None else words[i])
+            for i, (chain, sentence, move, found) in enumerate(zip(chains, sentences, moves, candidates, strict=True))
+        ]
+
+    def _log_targets(
+        self,
+        chains: Sequence[Chain],
+        slots: Sequence[Slot],
+        fillings: Sequence[Sequence[Words]],
+        states: Sequence[State],
+    ) -> list[Array]:
+        log_probs = self.target.scorer.log_probs_filled(slots, fillings, [state.readings[0] for state in states])
+        return [
+            self._log_target(chain, scores, [slot.fill(words) for words in filled])
+            for chain, slot, filled, scores in zip(chains, slots, fillings, log_probs, strict=True)
+        ]
+
+    def _log_target(self, chain: Chain, log_probs: Array, sentences: Sequence[Words]) -> Array:
+        weights = self.target.log_weights(log_probs, sentences)
+        if self._kernel.counts_prior:  # a search may pass through drafts that are too short, a sampler may not
+            permitted = [chain.constraints.permits(words) for words in sentences]
+            weights = np.where(permitted, weights, -np.inf)
+        return weights
+
+    def _with_prior(
+        self,
+        chains: Sequence[Chain],
+        sentences: Sequence[Sentence],
+        tables: Sequence[Array],
+        proposals: Sequence[Proposal | None],
+    ) -> list[Proposal | None]:
+        """Multiply the ratios by the probability of drawing the reverse move over that of the move."""
+        able = [(i, proposal) for i, proposal in enumerate(proposals) if proposal is not None]
+        there = [_move_of(proposal.edit) for _, proposal in able]
+        new = self.log_priors([chains[i] for i, _ in able], [sentences[i].apply(p.edit) for i, p in able])
+        result = list(proposals)
+        for (i, proposal), move, table in zip(able, there, new, strict=True):
+            prior_ratio = log_prior(table, reverse(move)) - log_prior(tables[i], move)
+            result[i] = proposal._replace(log_ratio=proposal.log_ratio + prior_ratio)
+        return result
 
     def _accepts(self, chain: Chain, state: State, proposal: Proposal) -> bool:
-        """Metropolis (lines 9 and 10). Drawing the word that stands there already is not an accepted revision."""
+        """Metropolis (line 10). Drawing the word that stands there already is not an accepted revision."""
         accepted = accept(proposal.log_ratio, chain.rng)
         edit = proposal.edit
         same = edit.action is Action.REPLACE and state.sentence.words[edit.position] == edit.word
         return accepted and not same
 
-    def _move(
-        self, states: Sequence[State], proposals: Sequence[Proposal | None], decided: Sequence[bool]
-    ) -> list[State]:
-        moved = {
-            i: states[i].sentence.apply(proposal.edit)
-            for i, proposal in enumerate(proposals)
-            if proposal is not None and decided[i]
-        }
-        new = dict(zip(moved, self._read(list(moved.values()), [states[i].readings for i in moved]), strict=True))
+    def _move(self, chains: Sequence[Chain], states: Sequence[State], edits: Mapping[int, Edit]) -> list[State]:
+        sentences = [states[i].sentence.apply(edit) for i, edit in edits.items()]
+        read = self.read([chains[i] for i in edits], sentences, [states[i].readings for i in edits])
+        new = dict(zip(edits, read, strict=True))
         return [new.get(i, state) for i, state in enumerate(states)]
 
-    def _read(self, sentences: Sequence[Sentence], old: Sequence[tuple[Any, ...]]) -> list[State]:
+    def read(
+        self, chains: Sequence[Chain], sentences: Sequence[Sentence], old: Sequence[tuple[Any, ...]] | None = None
+    ) -> list[State]:
+        """States of sentences, with the readings of earlier states to start from."""
         if not sentences:
             return []
         words = [sentence.words for sentence in sentences]
+        before = old or [(None,) * len(self._readers)] * len(sentences)
         by_reader = [
-            reader.read(words, [before[model] if before else None for before in old])
-            for model, reader in enumerate(self._readers)
+            reader.read(words, [readings[model] for readings in before]) for model, reader in enumerate(self._readers)
         ]
-        by_sentence = zip(*by_reader, strict=True)
-        return [
-            State(sentence, self._target.log_prob(readings[0]), readings)
-            for sentence, readings in zip(sentences, by_sentence, strict=True)
-        ]
+        states = []
+        for chain, sentence, readings in zip(chains, sentences, zip(*by_reader, strict=True), strict=True):
+            log_prob = self.target.scorer.log_prob(readings[0])
+            log_target = self._log_target(chain, np.array([log_prob]), [sentence.words])[0]
+            states.append(State(sentence, log_prob, float(log_target), readings))
+        return states
 
 
-def _revision(old: State, new: State, proposal: Proposal, accepted: bool) -> Revision:
+def _move_of(edit: Edit) -> Move:
+    return Move(edit.action, edit.position)
+
+
+def _revision(old: State, new: State, proposal: Proposal | None, accepted: bool) -> Revision | None:
+    if proposal is None:
+        return None
     edit = proposal.edit
     word = None if edit.action is Action.INSERT else old.sentence.words[edit.position]
     return Revision(

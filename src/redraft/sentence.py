@@ -29,6 +29,7 @@ class Action(enum.Enum):
     REPLACE = "replace"
     INSERT = "insert"
     DELETE = "delete"
+    SWAP = "swap"  # beyond the paper: neighbouring free words, or keywords whose order is free
 
 
 class Order(enum.Enum):
@@ -44,20 +45,16 @@ ENDING = -2  # the lock of the last word where the constraints say how a sentenc
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One revision: REPLACE the word at ``position``, INSERT before it, or DELETE it."""
+    """One revision: REPLACE the word at ``position``, INSERT before it, DELETE it, or SWAP it with what follows."""
 
     action: Action
     position: int
     word: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.word is None) != (self.action is Action.DELETE):
-            raise ValueError(f"{self.action} takes {'no' if self.action is Action.DELETE else 'a'} word")
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The stretch of old words that the edit puts its word in place of."""
-        return self.position, self.position + (self.action is not Action.INSERT)
+        takes_word = self.action in (Action.REPLACE, Action.INSERT)
+        if (self.word is not None) != takes_word:
+            raise ValueError(f"{self.action} takes {'a' if takes_word else 'no'} word")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +72,72 @@ class Sentence:
     def text(self) -> str:
         return text.render(self.words)
 
+    @property
+    def num_empty_gaps(self) -> int:
+        """Open gaps with no free word beside them: the blanks of a template that are not filled yet."""
+        beside = zip((None, *self.locks), (*self.locks, None), strict=True)
+        return sum(is_open and FREE not in locks for is_open, locks in zip(self.open_gaps, beside, strict=True))
+
+    def span(self, action: Action, position: int) -> tuple[int, int]:
+        """The stretch of words that an action at a position puts others in place of."""
+        if action is Action.SWAP:
+            first, _, _, last = self._swapped(position)
+            return first, last
+        return position, position + (action is not Action.INSERT)
+
+    def filling(self, edit: Edit) -> tuple[str, ...]:
+        """What comes in place of the span."""
+        if edit.action is Action.SWAP:
+            a, b, c, d = self._swapped(edit.position)
+            return self.words[c:d] + self.words[b:c] + self.words[a:b]
+        return () if edit.word is None else (edit.word,)
+
     def apply(self, edit: Edit) -> "Sentence":
         """The sentence after an edit. Refuses to touch a locked word or a closed gap."""
-        start, end = edit.span
+        start, end = self.span(edit.action, edit.position)
         locks: tuple[int, ...]
-        gaps: tuple[bool, ...]
+        gaps: tuple[bool, ...]  # before each new word, and after the last
         if edit.action is Action.INSERT:
             if not self.open_gaps[start]:
                 raise ValueError(f"gap {start} of {self.words} is closed")
             locks, gaps = (FREE,), (True, True)
+        elif edit.action is Action.SWAP:
+            a, b, c, d = self._swapped(start)
+            locks = self.locks[c:d] + self.locks[b:c] + self.locks[a:b]
+            inner = (left != right or left == FREE for left, right in itertools.pairwise(locks))
+            gaps = (self.open_gaps[a], *inner, self.open_gaps[d])
+        elif self.locks[start] != FREE and (edit.action, self.locks[start]) != (Action.REPLACE, ENDING):
+            raise ValueError(f"word {start} of {self.words} is locked")
         elif edit.action is Action.REPLACE:
-            if self.locks[start] not in (FREE, ENDING):
-                raise ValueError(f"word {start} of {self.words} is locked")
             locks, gaps = (self.locks[start],), self.open_gaps[start : start + 2]
         else:
-            if self.locks[start] != FREE:
-                raise ValueError(f"word {start} of {self.words} is locked")
             locks, gaps = (), (True,)
-        added = () if edit.word is None else (edit.word,)
         return Sentence(
-            self.words[:start] + added + self.words[end:],
+            self.words[:start] + self.filling(edit) + self.words[end:],
             self.locks[:start] + locks + self.locks[end:],
             self.open_gaps[:start] + gaps + self.open_gaps[end + 1 :],
         )
+
+    def can_swap(self, position: int) -> bool:
+        """Whether two free words meet here, or a keyword starts here and another follows it."""
+        here, following = self.locks[position], self.locks[position + 1 :]
+        if here == FREE:
+            return following[:1] == (FREE,)
+        starts = position == 0 or self.locks[position - 1] != here
+        return here >= 0 and starts and any(lock not in (here, FREE, ENDING) for lock in following)
+
+    def _swapped(self, position: int) -> tuple[int, int, int, int]:
+        """Start and end of the two stretches that change places."""
+        if not self.can_swap(position):
+            raise ValueError(f"nothing can be swapped at {position} of {self.words}")
+        if self.locks[position] == FREE:
+            return position, position + 1, position + 1, position + 2
+        end = self._end_of_lock(position)
+        start = next(i for i in range(end, len(self)) if self.locks[i] >= 0)
+        return position, end, start, self._end_of_lock(start)
+
+    def _end_of_lock(self, start: int) -> int:
+        return next((i for i in range(start, len(self)) if self.locks[i] != self.locks[start]), len(self))
 
 
 @dataclass(frozen=True)
@@ -241,14 +281,19 @@ class Constraints:
             gaps.append(False)
         return Sentence(tuple(words), tuple(locks), tuple(gaps))
 
-    def shortfall(self, words: Sequence[str]) -> int:
-        """How many words a sentence is short of what is preferred."""
-        return max(0, self.preferred_words - num_words(words))
+    def shortfall(self, sentence: Sentence) -> int:
+        """How many words a sentence is short of what is preferred; in a template, how many blanks are empty."""
+        missing = max(0, self.preferred_words - num_words(sentence.words))
+        return missing if self._template is None else missing + sentence.num_empty_gaps
 
     def allows(self, words: Sequence[str]) -> bool:
         """Whether no banned phrase of several words occurs; single banned words are never proposed at all."""
         lowered = _lowered(words)
         return not any(_contains(lowered, phrase) for phrase in self._banned_phrases if len(phrase) > 1)
+
+    def permits(self, words: Sequence[str]) -> bool:
+        """Whether a sentence has enough words and no banned phrase: all that locks and gaps do not see to."""
+        return (self.min_words is None or num_words(words) >= self.min_words) and self.allows(words)
 
     def met_by(self, words: Sequence[str]) -> bool:
         """Whether a finished sentence meets every constraint. Looks at the words alone, not at locks."""

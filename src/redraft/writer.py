@@ -13,6 +13,7 @@ from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.recipes import Recipe
 from redraft.sampler import Chain, Revision, Sampler, State
 from redraft.sentence import Constraints, Order, Sentence
+from redraft.target import SoftScore
 from redraft.text import is_word
 from redraft.version import VERSION
 
@@ -71,7 +72,7 @@ class _Track:
 
     def visit(self, state: State) -> None:
         """Rank first by what is missing in length, then by NLL per word (line 12)."""
-        entry = (self.constraints.shortfall(state.sentence.words), state.nll, state.sentence)
+        entry = (self.constraints.shortfall(state.sentence), state.nll, state.sentence)
         if all(entry[2].words != kept.words for *_, kept in self.best):
             self.best = sorted([*self.best, entry], key=lambda e: e[:2])[: self.keep]
 
@@ -79,9 +80,8 @@ class _Track:
 class Writer:
     """Models, ready to write. Make one with ``redraft.load()``."""
 
-    def __init__(self, pack: Pack, recipe: Recipe, sampler: Sampler | None = None):
-        self.pack, self.recipe = pack, recipe
-        self._sampler = sampler or recipes.build(recipe, pack)
+    def __init__(self, pack: Pack, recipe: Recipe, sampler: Sampler):
+        self.pack, self.recipe, self.sampler = pack, recipe, sampler
 
     def generate(
         self,
@@ -143,7 +143,7 @@ class Writer:
         self, chains: Sequence[Chain], settings: Settings, started: float, observe: Observer | None
     ) -> list[_Track]:
         tracks = [_Track(chain.constraints, settings.num) for chain in chains]
-        states = self._sampler.init(chains)
+        states = self.sampler.init(chains)
         for track, state in zip(tracks, states, strict=True):
             track.visit(state)
         for step in range(settings.steps):
@@ -152,7 +152,7 @@ class Writer:
                 break
             if settings.time_limit and time.monotonic() - started > settings.time_limit:
                 break
-            results = self._sampler.step(chains, states)
+            results = self.sampler.step(chains, states)
             states = [state for state, _ in results]
             for track, (state, revision) in zip(tracks, results, strict=True):
                 track.steps += 1
@@ -176,6 +176,8 @@ class Writer:
             "pack": f"{self.pack.name}@{self.pack.fingerprint}",
             "steps": settings.steps,
             "candidates": self.recipe.num_candidates,
+            "kernel": self.recipe.kernel.value,
+            "target": self.sampler.target.name,
             "chains": settings.num_chains,
             "seed": seed,
         }
@@ -222,7 +224,19 @@ def _overlap(left: _Entry, right: _Entry) -> float:
     return len(a & b) / max(1, len(a | b))
 
 
-def load(pack: str = DEFAULT, recipe: str = recipes.DEFAULT, *, num_candidates: int | None = None) -> Writer:
-    """A writer with the models of a pack (a name or a folder), working by a recipe."""
-    chosen = recipes.recipe(recipe, num_candidates=num_candidates)
-    return Writer(open_pack(pack), chosen)
+def load(
+    pack: str = DEFAULT,
+    recipe: str = recipes.DEFAULT,
+    *,
+    num_candidates: int | None = None,
+    kernel: str | None = None,
+    power: float = 1.0,
+    soft: Sequence[SoftScore] = (),
+) -> Writer:
+    """A writer with the models of a pack (a name or a folder), working by a recipe.
+
+    ``kernel`` is "paper" or "exact"; ``power`` (1 / temperature) and ``soft`` scores shape the target.
+    """
+    chosen = recipes.recipe(recipe, num_candidates=num_candidates, kernel=kernel)
+    opened = open_pack(pack)
+    return Writer(opened, chosen, recipes.build(chosen, opened, power=power, soft=tuple(soft)))

@@ -74,7 +74,9 @@ def test_filled_slots_score_like_whole_sentences(forward, data) -> None:  # type
     for words in sentences:
         start = data.draw(st.integers(0, len(words)))
         slots.append(Slot(words, start, data.draw(st.integers(start, min(start + 1, len(words))))))
-        fills.append(data.draw(st.lists(st.sampled_from([*_WORDS, None]), min_size=1, max_size=4)))
+        fills.append(
+            data.draw(st.lists(st.lists(st.sampled_from(_WORDS), max_size=2).map(tuple), min_size=1, max_size=4))
+        )
     scores = forward.log_probs_filled(slots, fills, forward.read(sentences, [None] * len(sentences)))
     for slot, words, score in zip(slots, fills, scores, strict=True):
         plain = [_plain_log_prob(forward, slot.fill(word)) for word in words]

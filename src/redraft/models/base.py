@@ -1,8 +1,8 @@
 """What a model is to the rest of redraft: something that scores words.
 
-Two roles. A *target* gives the log-probability of a sentence; it decides. A *proposer* gives a distribution over its
-words at a gap; it suggests. An adapter maps words to its model's own tokens, so a target, a proposer and a classifier
-with different vocabularies work together.
+Two roles. A *scorer* gives the log-probability of a sentence; it decides. A *proposer* gives a distribution over its
+words at a slot; it suggests. An adapter maps words to its model's own tokens, so a scorer, a proposer and a
+classifier with different vocabularies work together.
 
 Both remember what they have read in a ``Reading``, which belongs to one chain. A reading is a value: an adapter makes
 a new one from an old one and keeps what both sentences share. So nothing depends on who else is in the batch.
@@ -22,7 +22,7 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for one word: it comes instead of ``words[start:end]``, or between words where ``start == end``."""
+    """A place that can be filled: the filling comes instead of ``words[start:end]``, a gap where they are equal."""
 
     words: Words
     start: int
@@ -36,9 +36,9 @@ class Slot:
     def after(self) -> Words:
         return self.words[self.end :]
 
-    def fill(self, word: str | None) -> Words:
-        """The sentence with a word in the slot; with nothing in it for None."""
-        return self.before + (() if word is None else (word,)) + self.after
+    def fill(self, filling: Words) -> Words:
+        """The sentence with words in the slot, or with none."""
+        return self.before + filling + self.after
 
 
 class Reader(Protocol):
@@ -48,7 +48,7 @@ class Reader(Protocol):
         """Readings of whole sentences; ``old`` are earlier readings to start from, or None."""
 
 
-class Target(Reader, Protocol):
+class Scorer(Reader, Protocol):
     """Scores sentences. Log-probabilities are natural logarithms and include the end of the sentence."""
 
     @property
@@ -58,9 +58,9 @@ class Target(Reader, Protocol):
         """Log-probability of a sentence that was read."""
 
     def log_probs_filled(
-        self, slots: Sequence[Slot], fills: Sequence[Sequence[str | None]], readings: Sequence[Any]
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Any]
     ) -> list[Array]:
-        """For each slot, the log-probabilities of the sentences in which its fills stand in it."""
+        """For each slot, the log-probabilities of the sentences in which its fillings stand in it."""
 
 
 class Proposer(Reader, Protocol):

@@ -1,4 +1,4 @@
-"""The LSTM as a model of sentences: target and proposer over words, with every prefix state kept.
+"""The LSTM as a model of sentences: scorer and proposer over words, with every prefix state kept.
 
 A forward reader reads the words as a reader sees them, the opening one capitalised. A backward reader reads them from
 the end; it only proposes, and takes every word in its plain form, because the opening word is not known from behind.
@@ -115,10 +115,10 @@ class LstmReader:
 
     @torch.inference_mode()
     def log_probs_filled(
-        self, slots: Sequence[Slot], fills: Sequence[Sequence[str | None]], readings: Sequence[Reading]
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
     ) -> list[Array]:
         """Log-probabilities of whole sentences; only what comes from the slot on is computed."""
-        targets = [self._targets(slot, words) for slot, words in zip(slots, fills, strict=True)]
+        targets = [self._targets(slot, words) for slot, words in zip(slots, fillings, strict=True)]
         results: list[Array] = [np.empty(0)] * len(slots)
         for group in _groups(targets):
             scores = self._continuations([targets[i] for i in group], [(readings[i], slots[i].start) for i in group])
@@ -126,13 +126,13 @@ class LstmReader:
                 results[i] = float(readings[i].log_probs[: slots[i].start].sum()) + score
         return results
 
-    def _targets(self, slot: Slot, fills: Sequence[str | None]) -> list[NDArray[np.int64]]:
-        """Ids from the slot to the end, one array a fill."""
-        if text.opening(slot.before) is None:  # the fill may take over the opening capital: write each one out
-            filled = (self.vocabulary.surface_ids(slot.fill(word))[slot.start :] for word in fills)
+    def _targets(self, slot: Slot, fillings: Sequence[Words]) -> list[NDArray[np.int64]]:
+        """Ids from the slot to the end, one array a filling."""
+        if text.opening(slot.before) is None:  # the filling may take over the opening capital: write each one out
+            filled = (self.vocabulary.surface_ids(slot.fill(words))[slot.start :] for words in fillings)
             return [np.array([*ids, END]) for ids in filled]
-        after = np.array([*self.vocabulary.ids(slot.after), END])
-        return [after if word is None else np.concatenate([[self.vocabulary.id(word)], after]) for word in fills]
+        after = [*self.vocabulary.ids(slot.after), END]
+        return [np.array([*self.vocabulary.ids(words), *after]) for words in fillings]
 
     def _continuations(
         self, targets: Sequence[list[NDArray[np.int64]]], starts: Sequence[tuple[Reading, int]]

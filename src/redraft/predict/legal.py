@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.sentence import ENDING, FREE, Action, Constraints, Sentence
+from redraft.sentence import ENDING, FREE, Action, Constraints, Order, Sentence
 
 ROW = {action: row for row, action in enumerate(Action)}
 
@@ -21,6 +21,11 @@ def legal_table(sentence: Sentence, constraints: Constraints, actions: frozenset
         table[ROW[Action.REPLACE], :size] = (locks == FREE) | replaceable_ending
     if Action.DELETE in actions:
         table[ROW[Action.DELETE], :size] = locks == FREE
+    if Action.SWAP in actions:
+        free_order = constraints.order is Order.ANY and constraints.template is None
+        table[ROW[Action.SWAP], :size] = [
+            sentence.can_swap(i) and (lock == FREE or free_order) for i, lock in enumerate(sentence.locks)
+        ]
     if Action.INSERT in actions and size < constraints.limit:
         table[ROW[Action.INSERT]] = sentence.open_gaps
     return table

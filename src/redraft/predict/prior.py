@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.numerics import Array, draw, log_normalise, log_of
+from redraft.numerics import Array, draw, log_of, log_sum
 from redraft.sentence import Action, Sentence
 
 _ACTIONS = tuple(Action)
@@ -21,6 +21,12 @@ class Move(NamedTuple):
 
     action: Action
     position: int
+
+
+def reverse(move: Move) -> Move:
+    """The move that undoes a move: what was inserted is deleted, what was deleted is inserted again."""
+    undoing = {Action.INSERT: Action.DELETE, Action.DELETE: Action.INSERT}
+    return Move(undoing.get(move.action, move.action), move.position)
 
 
 class Prior(Protocol):
@@ -46,4 +52,4 @@ def draw_move(log_table: Array, rng: np.random.Generator) -> Move | None:
 
 def log_prior(log_table: Array, move: Move) -> float:
     """Log-probability with which a move is drawn."""
-    return float(log_normalise(log_table.ravel()).reshape(log_table.shape)[_ACTIONS.index(move.action), move.position])
+    return float(log_table[_ACTIONS.index(move.action), move.position]) - log_sum(log_table.ravel())

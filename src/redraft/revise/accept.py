@@ -1,4 +1,4 @@
-"""The one Metropolis rule, and the paper's ratios that go into it."""
+"""The ratios that go into the one Metropolis rule, redraft.numerics.accept."""
 
 import numpy as np
 
@@ -25,3 +25,15 @@ def paper_log_ratio(action: Action, log_old: float, log_candidates: Array, log_w
     if log_without is None:
         raise ValueError("a deletion needs the log-probability of the sentence without the word")
     return log_without - log_sum(np.append(log_candidates, log_old))
+
+
+def hastings_log_ratio(log_new: float, log_old: float, log_back: float, log_there: float) -> float:
+    """Log of target(new) q(old | new) / (target(old) q(new | old)).
+
+    A chain may start outside the target, in a draft that is still too short: it takes whatever leads on.
+    """
+    if log_old == -np.inf:
+        return np.inf
+    if log_new == -np.inf or log_back == -np.inf:
+        return -np.inf
+    return log_new - log_old + log_back - log_there

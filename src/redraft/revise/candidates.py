@@ -2,12 +2,15 @@
 
 import enum
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from redraft.models.base import Proposer, Slot
+from redraft.numerics import Array, log_normalise
 from redraft.sentence import ENDING, FREE, Action, Constraints, Sentence
 
 
@@ -20,8 +23,29 @@ class Generator(enum.Enum):
 
 
 def slot_of(sentence: Sentence, action: Action, position: int) -> Slot:
-    """The slot that a move opens: a word's place, or the gap before it."""
-    return Slot(sentence.words, position, position + (action is not Action.INSERT))
+    """The slot that a move opens: a word's place, the gap before it, or the stretch that is swapped."""
+    return Slot(sentence.words, *sentence.span(action, position))
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Words for one slot, likeliest first, and the wide distribution over all words that may ever stand there.
+
+    Both hang on what is around the slot, not on the word in it.
+    """
+
+    words: tuple[str, ...]
+    log_dist: NDArray[np.floating]  # a column each of ``columns``
+    columns: dict[str, int]
+
+    @cached_property
+    def log_wide(self) -> Array:
+        """Normalised; computed when it is asked for, which only the exact kernel does."""
+        return log_normalise(self.log_dist.astype(np.float64))
+
+    def log_wide_of(self, word: str) -> float:
+        at = self.columns.get(word)
+        return -np.inf if at is None else float(self.log_wide[at])
 
 
 class CandidateGenerator:
@@ -32,7 +56,8 @@ class CandidateGenerator:
             raise ValueError("proposers that are multiplied must share their words")
         self.proposers = tuple(proposers)
         self.num = num
-        self._words = proposers[0].words
+        self._words = tuple(proposers[0].words)
+        self._columns = {word: column for column, word in enumerate(self._words)}
         self._proposable = np.logical_and.reduce([proposer.proposable for proposer in proposers])
         self._masks: dict[frozenset[str], NDArray[np.bool_]] = {}
         self._not = np.array([word.lower() in ("'t", "\u2019t") for word in self._words])
@@ -43,19 +68,16 @@ class CandidateGenerator:
         slots: Sequence[Slot],
         constraints: Sequence[Constraints],
         readings: Sequence[Sequence[Any]],
-    ) -> list[list[str]]:
-        """Words for each slot, likeliest first; ``readings[i]`` are the readings of proposer i."""
-        log_dist = sum(p.log_dist(slots, read) for p, read in zip(self.proposers, readings, strict=True))
-        return [
-            self._choose(*arguments)
-            for arguments in zip(sentences, slots, constraints, np.asarray(log_dist), strict=True)
-        ]
+    ) -> list[Candidates]:
+        """Candidates for each slot; ``readings[i]`` are the readings of proposer i."""
+        log_dist = np.asarray(sum(p.log_dist(slots, read) for p, read in zip(self.proposers, readings, strict=True)))
+        return [self._choose(*arguments) for arguments in zip(sentences, slots, constraints, log_dist, strict=True)]
 
     def _choose(
         self, sentence: Sentence, slot: Slot, constraints: Constraints, log_dist: NDArray[np.float32]
-    ) -> list[str]:
+    ) -> Candidates:
         if slot.end > slot.start and sentence.locks[slot.start] == ENDING:
-            return list(constraints.endings)
+            return _endings(constraints)
         allowed = self._mask(constraints.banned_words)
         if slot.start > 0 and sentence.locks[slot.start - 1] != FREE:
             allowed = allowed & ~self._not  # "won" followed by "'t" would be another word
@@ -63,11 +85,17 @@ class CandidateGenerator:
         num = min(self.num, len(log_dist) - 1)
         top = np.argpartition(-log_dist, num)[:num]
         top = top[np.lexsort((top, -log_dist[top]))]  # ties by rank, so that the order is the same everywhere
-        words = [self._words[i] for i in top if np.isfinite(log_dist[i])]
-        return [word for word in words if constraints.allows(slot.fill(word))]
+        words = (self._words[i] for i in top if np.isfinite(log_dist[i]))
+        kept = tuple(word for word in words if constraints.allows(slot.fill((word,))))
+        return Candidates(kept, log_dist, self._columns)
 
     def _mask(self, banned: frozenset[str]) -> NDArray[np.bool_]:
         if banned not in self._masks:
             forbidden = np.array([word.lower() in banned for word in self._words]) if banned else False
             self._masks[banned] = self._proposable & ~np.asarray(forbidden)
         return self._masks[banned]
+
+
+def _endings(constraints: Constraints) -> Candidates:
+    columns = {word: column for column, word in enumerate(constraints.endings)}
+    return Candidates(constraints.endings, np.zeros(len(columns)), columns)

@@ -1,0 +1,92 @@
+"""redraft synthesize: training data for the classifier."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from redraft.synthesis.run import LoadMaskedLm
+
+_METHODS = ("random", "masked-lm")
+_INSTANCES = ("paper", "heavy-insert")
+
+
+def _several(choices: tuple[str, ...]) -> Callable[[click.Context, click.Parameter, str], tuple[str, ...]]:
+    """Reads several of some names, with commas between them."""
+
+    def parse(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(value.replace(" ", "").split(",")))
+        if unknown := [name for name in names if name not in choices]:
+            raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join(choices)}")
+        return names
+
+    return parse
+
+
+@click.command()
+@click.option("--corpus", type=click.Path(path_type=Path), required=True, help="Folder of .txt or .txt.xz files.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the shards and the card.")
+@click.option("--num", type=click.IntRange(1), required=True, help="Sentences to train on.")
+@click.option(
+    "--num-valid", type=click.IntRange(0), default=24_000, show_default=True, help="Sentences to validate on."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--method", callback=_several(_METHODS), default="random,masked-lm", show_default=True, help="Wrong words."
+)
+@click.option("--instances", callback=_several(_INSTANCES), default="paper", show_default=True, help="Kinds of damage.")
+@click.option("--max-words", type=int, default=52, show_default=True, help="Longest source sentence.")
+@click.option("--pack", help="Pack with the language models of the masked-lm method.")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+def synthesize(
+    corpus: Path,
+    out: Path,
+    num: int,
+    num_valid: int,
+    seed: int,
+    method: tuple[str, ...],
+    instances: tuple[str, ...],
+    max_words: int,
+    pack: str | None,
+    workers: int,
+) -> None:
+    """Spoil sentences of a corpus and label what would mend them.
+
+    A run that was ended continues where it stopped. The result does not depend on the number of workers.
+    """
+    from redraft.synthesis.recipes import RECIPES
+    from redraft.synthesis.run import Settings, synthesise
+    from redraft.synthesis.words import Method
+
+    recipes = tuple(recipe for name in instances for recipe in RECIPES[name])
+    methods = tuple(Method(name) for name in method)
+    settings = Settings(corpus, seed, num, num_valid, methods, recipes, max_words)
+    load = find_masked_lm(pack) if Method.MASKED_LM in methods else None
+    total = sum(settings.num_sources(split) for split in ("train", "valid")) * len(recipes)
+    with _bar(total) as advance:
+        card = synthesise(settings, out, load_masked_lm=load, workers=workers, progress=advance)
+    counts = card["counts"]
+    click.echo(f"{counts['train']['sentences']:,} and {counts['valid']['sentences']:,} sentences are in {out}")
+
+
+def find_masked_lm(pack: str | None) -> "LoadMaskedLm":
+    """How a worker loads the masked LM. The one place that decides which language model makes the wrong words."""
+    from redraft.models.pack import DEFAULT
+    from redraft.synthesis.masked_lstm import PackMaskedLm
+
+    return PackMaskedLm(pack or DEFAULT)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on the terminal's error stream, in sentences."""
+    from rich import progress
+    from rich.console import Console
+
+    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
+    with progress.Progress(progress.TextColumn("sentences"), *columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("sentences", total=total)
+        yield lambda num: bar.advance(task, num)

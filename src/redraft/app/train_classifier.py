@@ -1,0 +1,62 @@
+"""redraft train classifier."""
+
+from pathlib import Path
+
+import click
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(name="classifier")
+@click.option("--data", type=_PATH, required=True, help="Folder that redraft synthesize made.")
+@click.option("--out", type=_PATH, required=True, help="Folder for checkpoints and the classifier.")
+@click.option("--init", type=_PATH, help="Start from this model: an XLNet, or any encoder that transformers can load.")
+@click.option("--pieces", type=_PATH, help="SentencePiece vocabulary to start from scratch with.")
+@click.option("--corpus", type=_PATH, help="Without --init and --pieces: text to make the vocabulary from.")
+@click.option("--epochs", type=click.FloatRange(0, min_open=True), default=2.0, show_default=True)
+@click.option("--learning-rate", type=click.FloatRange(0, min_open=True), help="5e-4 from scratch, 1e-4 after --init.")
+@click.option("--batch", "batch_pieces", type=click.IntRange(64), default=3072, show_default=True, help="Sub-tokens.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--threads", type=click.IntRange(1), help="Cores to use; all by default.")
+def train_classifier(
+    data: Path,
+    out: Path,
+    init: Path | None,
+    pieces: Path | None,
+    corpus: Path | None,
+    epochs: float,
+    learning_rate: float | None,
+    batch_pieces: int,
+    seed: int,
+    threads: int | None,
+) -> None:
+    """Train the classifier that tells where and how to revise. A run that was stopped goes on when started again."""
+    import torch
+
+    from redraft.training import classifier
+    from redraft.training.label_scores import markdown
+
+    if threads:
+        torch.set_num_threads(threads)
+    if init is None and pieces is None and corpus is not None:
+        pieces = _pieces_of(corpus, out)
+    scores = classifier.train_classifier(
+        data,
+        out,
+        init=init,
+        pieces=pieces,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        batch_pieces=batch_pieces,
+        seed=seed,
+    )
+    click.echo(markdown(scores))
+
+
+def _pieces_of(corpus: Path, out: Path) -> Path:
+    from redraft.predict.pieces import PIECES
+    from redraft.training.pieces import train_pieces
+
+    if not (out / PIECES).exists():
+        train_pieces(corpus, out / PIECES)
+    return out / PIECES

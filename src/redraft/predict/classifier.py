@@ -1,0 +1,178 @@
+"""The token classifier: what each word of a draft needs, and whether words are missing before it.
+
+A folder holds one as transformers saves it: ``config.json``, ``model.safetensors`` and the tokenizer's files. A
+compact XLNet runs without transformers; every other encoder that it can load as a token classifier runs with it.
+"""
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from redraft.errors import PackError
+from redraft.models.base import Words
+from redraft.numerics import Array
+from redraft.predict.pieces import PIECES, Encoding, HubPieces, PieceEncoder, SentencePieces, Splitter
+from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
+from redraft.synthesis.labels import Label
+
+LABELS = tuple(label.name.lower() for label in Label)  # the columns of every result
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+PIECES_SHA256 = "redraft_pieces_sha256"  # the key in config.json
+_KEPT = 8192  # sentences that are remembered
+_BATCH_PIECES = 4096
+_MIN_FILL = 0.8  # shortest over longest sentence of a call: bounds what padding costs
+
+
+class Classifier:
+    """Gives each word its labels' probabilities. The first sub-token stands for the word, as in the paper."""
+
+    def __init__(self, network: nn.Module, splitter: Splitter):
+        self.network = network.eval()
+        self._encoder = PieceEncoder(splitter)
+        self._seen: OrderedDict[Words, Array] = OrderedDict()
+
+    def log_probs(self, sentences: Sequence[Words]) -> list[Array]:
+        """For each sentence [words + 1, labels]: a row a word, the last one for the end of the sentence.
+
+        A sentence that was seen before, in this call or lately, is not computed again.
+        """
+        unknown = [words for words in dict.fromkeys(sentences) if words not in self._seen]
+        found = dict(zip(unknown, self._compute(unknown), strict=True))
+        found |= {words: self._seen[words] for words in sentences if words in self._seen}
+        for words in dict.fromkeys(sentences):
+            self._seen[words] = found[words]
+            self._seen.move_to_end(words)
+        while len(self._seen) > _KEPT:
+            self._seen.popitem(last=False)
+        return [found[words] for words in sentences]
+
+    @torch.inference_mode()
+    def _compute(self, sentences: Sequence[Words]) -> list[Array]:
+        encodings = [self._encoder.encode(words) for words in sentences]
+        results: list[Array] = [np.empty(0)] * len(sentences)
+        for group in groups([len(encoding.ids) for encoding in encodings]):
+            ids, real = padded([encodings[i].ids for i in group], self._encoder.splitter.padding)
+            log_probs = torch.log_softmax(self.network(ids, real), -1).double().numpy()
+            for row, i in enumerate(group):
+                results[i] = log_probs[row, encodings[i].firsts]
+        return results
+
+    def encode(self, words: Words) -> Encoding:
+        """The pieces that the network sees."""
+        return self._encoder.encode(words)
+
+
+def groups(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Indices of sentences to compute together: alike in length, and not too many pieces."""
+    group: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if group:
+            longest = lengths[group[0]]
+            if lengths[i] < _MIN_FILL * longest or (len(group) + 1) * longest > _BATCH_PIECES:
+                yield group
+                group = []
+        group.append(i)
+    if group:
+        yield group
+
+
+def padded(rows: Sequence[Sequence[int] | NDArray[Any]], padding: int) -> tuple[Tensor, Tensor]:
+    """Ids [rows, time] and which of them are real."""
+    longest = max(map(len, rows))
+    ids = np.full((len(rows), longest), padding, dtype=np.int64)
+    real = np.zeros((len(rows), longest), dtype=np.bool_)
+    for at, row in enumerate(rows):
+        ids[at, : len(row)] = row
+        real[at, : len(row)] = True
+    return torch.from_numpy(ids), torch.from_numpy(real)
+
+
+class HubNetwork(nn.Module):
+    """A token classifier of transformers with the call of our own."""
+
+    def __init__(self, model: Any, tokenizer: Any):
+        super().__init__()
+        self.model = model
+        self._tokenizer = tokenizer
+
+    def forward(self, ids: Tensor, real: Tensor) -> Tensor:
+        logits: Tensor = self.model(input_ids=ids, attention_mask=real.long()).logits
+        return logits
+
+    def save(self, folder: Path) -> None:
+        self.model.save_pretrained(folder)
+        self._tokenizer.save_pretrained(folder)
+
+
+def load_classifier(folder: Path) -> Classifier:
+    """Load a classifier from a folder, checked before any work."""
+    config = read_config(folder)
+    _check_labels(folder, config)
+    if XlnetConfig.supports(config) and (folder / PIECES).exists():
+        splitter: Splitter = SentencePieces(folder / PIECES)
+        _check_pieces(folder, config, splitter)
+        network: nn.Module = XlnetTokenClassifier(XlnetConfig.read(config), len(LABELS))
+        _load_weights(network, folder / WEIGHTS)
+    else:
+        network, splitter = _from_hub(folder)
+    return Classifier(network, splitter)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    try:
+        config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PackError(f"{folder} holds no classifier: {CONFIG} is not readable ({error})") from error
+    return config
+
+
+def _check_labels(folder: Path, config: dict[str, Any]) -> None:
+    given = config.get("id2label") or {}
+    names = tuple(str(given.get(str(i), "")).lower() for i in range(len(given)))
+    if names != LABELS:
+        raise PackError(
+            f"{folder} is a classifier of {', '.join(names) or 'nothing'}; redraft needs {', '.join(LABELS)}"
+        )
+
+
+def _check_pieces(folder: Path, config: dict[str, Any], splitter: Splitter) -> None:
+    wanted = config.get(PIECES_SHA256)
+    if wanted is not None and wanted != pieces_sha256(folder / PIECES):
+        raise PackError(f"{folder / PIECES} is not the vocabulary that the classifier was trained with")
+    if splitter.size != config["vocab_size"]:
+        raise PackError(f"{folder / PIECES} has {splitter.size} pieces, the classifier {config['vocab_size']}")
+
+
+def pieces_sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _load_weights(network: nn.Module, path: Path) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        network.load_state_dict({name: value.float() for name, value in load_file(path).items()})
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise PackError(f"{path} does not hold the weights that {CONFIG} describes: {error}") from error
+
+
+def _from_hub(folder: Path) -> tuple[nn.Module, Splitter]:
+    try:
+        from transformers import AutoModelForTokenClassification, AutoTokenizer
+    except ImportError as error:
+        raise PackError(f"{folder} needs the transformers package: pip install transformers sentencepiece") from error
+    try:
+        model = AutoModelForTokenClassification.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise PackError(f"{folder} cannot be loaded as a token classifier: {error}") from error
+    return HubNetwork(model, tokenizer), HubPieces(tokenizer)

@@ -1,0 +1,94 @@
+"""Words to the sub-tokens of a classifier. A word's pieces do not hang on its neighbours, so each is looked up once."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from redraft import text
+from redraft.errors import PackError
+
+PIECES = "spiece.model"
+
+
+class Splitter(Protocol):
+    """Splits one word. ``begin`` and ``end`` are the ids that stand for BOS and EOS."""
+
+    begin: int
+    end: int
+    padding: int
+    size: int
+
+    def split(self, word: str) -> tuple[int, ...]:
+        """Ids of a word's pieces, at least one."""
+
+
+class SentencePieces:
+    """A SentencePiece model laid out as XLNet's."""
+
+    def __init__(self, path: Path):
+        import sentencepiece
+
+        try:
+            self._model: Any = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        except (OSError, RuntimeError) as error:
+            raise PackError(f"{path} is not a SentencePiece model: {error}") from error
+        self.size: int = self._model.get_piece_size()
+        self.begin, self.end, self.padding = (self._model.piece_to_id(name) for name in ("<s>", "</s>", "<pad>"))
+
+    def split(self, word: str) -> tuple[int, ...]:
+        # A word of nothing but invisible characters has no pieces: it is unknown.
+        return tuple(self._model.encode(word)) or (self._model.unk_id(),)
+
+
+class HubPieces:
+    """The tokenizer of any model that transformers knows."""
+
+    def __init__(self, tokenizer: Any):
+        self._tokenizer = tokenizer
+        self.size: int = len(tokenizer)
+        begin, end = _either(tokenizer, "bos", "cls"), _either(tokenizer, "eos", "sep")
+        if begin is None or end is None:
+            raise PackError("the tokenizer has no token for the begin or the end of a sentence")
+        self.begin, self.end = begin, end
+        self.padding: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end
+
+    def split(self, word: str) -> tuple[int, ...]:
+        # The space marks the begin of a word to byte-level tokenizers; the others drop it.
+        ids = self._tokenizer.encode(" " + word, add_special_tokens=False)
+        return tuple(ids) or (self._tokenizer.unk_token_id,)
+
+
+def _either(tokenizer: Any, *names: str) -> int | None:
+    ids = (getattr(tokenizer, f"{name}_token_id") for name in names)
+    return next((i for i in ids if i is not None), None)
+
+
+class Encoding(NamedTuple):
+    """A sentence in pieces, BOS and EOS included; ``firsts[i]`` is where word i begins, the last one is EOS."""
+
+    ids: list[int]
+    firsts: list[int]
+
+
+class PieceEncoder:
+    """Sentences in pieces, as a reader sees them: the opening word with its capital (``text.surface``)."""
+
+    def __init__(self, splitter: Splitter):
+        self.splitter = splitter
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def encode(self, words: Sequence[str]) -> Encoding:
+        ids, firsts = [self.splitter.begin], []
+        for word in text.surface(words):
+            firsts.append(len(ids))
+            ids.extend(self._split(word))
+        firsts.append(len(ids))
+        ids.append(self.splitter.end)
+        return Encoding(ids, firsts)
+
+    def _split(self, word: str) -> tuple[int, ...]:
+        if word not in self._known:
+            if len(self._known) > 1 << 18:  # a guard for servers that run for months
+                self._known.clear()
+            self._known[word] = self.splitter.split(word)
+        return self._known[word]

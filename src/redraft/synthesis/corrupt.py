@@ -1,0 +1,128 @@
+"""Source sentences in, labelled instances out.
+
+All that is random hangs on (seed, number of the source sentence) alone: the numbers of a sentence are read from a
+counter-based generator at the place that belongs to it. So neither shards nor workers can change an instance.
+
+Words are kept in the form in which a draft holds them: the opening word in its plain form ("the man ..."), wherever
+it ends up. What a classifier is shown is made of that by ``text.surface``, in training as in sampling.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redraft import text
+from redraft.models.base import Slot, Words
+from redraft.models.vocabulary import Vocabulary
+from redraft.sentence import Action
+from redraft.synthesis.labels import Labelled, added, dropped, replaced, segment
+from redraft.synthesis.recipes import NUM_DRAWS, Plan, Recipe, plan
+from redraft.synthesis.words import Method, WordSource
+
+_PER_COUNT = 4  # numbers that the generator makes for each value of its counter
+_BLOCK = 512  # source sentences worked on together: enough for a masked LM's batches, small enough for the cache
+_RANDOM_ONE_IN = 6  # the paper's share of the random method where both are used
+
+
+class Instance(NamedTuple):
+    """A labelled sentence and where it comes from."""
+
+    source: int
+    recipe: str
+    method: Method
+    labelled: Labelled
+
+
+class _Job(NamedTuple):
+    """An instance before its wrong word is known."""
+
+    source: int
+    method: Method
+    recipe: Recipe
+    plan: Plan
+    words: Words
+    draw: float
+
+    @property
+    def slot(self) -> Slot:
+        at = self.plan.start + self.plan.position
+        return Slot(self.words, at, at + (self.recipe.action is Action.REPLACE))
+
+
+def plain(words: Sequence[str], vocabulary: Vocabulary) -> Words:
+    """The words with the opening one as it stands inside a sentence: "The" becomes "the", "Paris" stays."""
+    at = text.opening(words)
+    if at is None or vocabulary.is_plain[vocabulary.id(words[at])]:
+        return tuple(words)
+    return (*words[:at], words[at][:1].lower() + words[at][1:], *words[at + 1 :])
+
+
+def method_of(source: int, methods: Sequence[Method]) -> Method:
+    """Which method a source sentence gets: one in six the random one where both are asked for, as in the paper."""
+    if len(methods) == 1:
+        return methods[0]
+    return Method.RANDOM if source % _RANDOM_ONE_IN == 0 else Method.MASKED_LM
+
+
+def draws(seed: int, split: int, first: int, num: int, num_recipes: int) -> NDArray[np.float64]:
+    """Uniform numbers [sources, recipes, NUM_DRAWS] of ``num`` sources of a split from ``first`` on."""
+    counts = num_recipes * NUM_DRAWS // _PER_COUNT
+    bits = np.random.Philox(key=np.array([seed, split], dtype=np.uint64), counter=first * counts)
+    return np.random.Generator(bits).random((num, num_recipes, NUM_DRAWS))
+
+
+class Corruptor:
+    """Spoils sentences by given recipes and methods."""
+
+    def __init__(
+        self,
+        seed: int,
+        recipes: Sequence[Recipe],
+        sources_of_words: Mapping[Method, WordSource],
+        vocabulary: Vocabulary,
+    ):
+        self._seed, self._recipes, self._vocabulary = seed, tuple(recipes), vocabulary
+        self._word_sources = dict(sources_of_words)
+
+    def instances(self, split: int, first: int, sentences: Sequence[Sequence[str]]) -> list[Instance]:
+        """All instances of consecutive source sentences of a split, ``first`` being the number of the first one."""
+        blocks = ((at, sentences[at : at + _BLOCK]) for at in range(0, len(sentences), _BLOCK))
+        return [instance for at, block in blocks for instance in self._block(split, first + at, block)]
+
+    def _block(self, split: int, first: int, sentences: Sequence[Sequence[str]]) -> list[Instance]:
+        jobs = self._jobs(split, first, sentences)
+        wrong = self._wrong_words(jobs)
+        return [
+            Instance(job.source, job.recipe.name, job.method, _spoilt(job, wrong.get(at)))
+            for at, job in enumerate(jobs)
+        ]
+
+    def _jobs(self, split: int, first: int, sentences: Sequence[Sequence[str]]) -> list[_Job]:
+        numbers = draws(self._seed, split, first, len(sentences), len(self._recipes)).tolist()
+        methods = list(self._word_sources)
+        jobs = []
+        for source, (sentence, rows) in enumerate(zip(sentences, numbers, strict=True), first):
+            words, method = plain(sentence, self._vocabulary), method_of(source, methods)
+            for recipe, row in zip(self._recipes, rows, strict=True):
+                jobs.append(_Job(source, method, recipe, plan(recipe, len(words), row), words, row[3]))
+        return jobs
+
+    def _wrong_words(self, jobs: Sequence[_Job]) -> dict[int, str]:
+        """For each job that needs one, its wrong word."""
+        wrong: dict[int, str] = {}
+        for method, source in self._word_sources.items():
+            which = [at for at, job in enumerate(jobs) if job.method is method and not job.plan.drops]
+            words = source.words([jobs[at].slot for at in which], [jobs[at].draw for at in which])
+            wrong.update(zip(which, words, strict=True))
+        return wrong
+
+
+def _spoilt(job: _Job, wrong: str | None) -> Labelled:
+    part = segment(job.words, job.plan.start, job.plan.end)
+    if wrong is None:
+        return dropped(part, job.plan.drops)
+    if job.recipe.action is Action.REPLACE:
+        return replaced(part, job.plan.position, wrong)
+    return added(part, job.plan.position, wrong)

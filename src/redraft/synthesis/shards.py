@@ -1,0 +1,117 @@
+"""Synthetic data on disk: a folder of Parquet shards and a card that says what they are.
+
+A shard holds the instances of a fixed run of source sentences, so its content hangs on nothing but the settings.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from redraft.errors import InputError
+from redraft.files import replacing
+from redraft.synthesis.corrupt import Instance
+from redraft.synthesis.labels import Label
+
+CARD = "card.json"
+FORMAT = "redraft synthetic data 1"
+
+
+class Row(NamedTuple):
+    """An instance as it is read back. ``labels`` are those of BOS, the words and EOS."""
+
+    words: list[str]
+    labels: list[int]
+    recipe: str
+    method: str
+    source: int
+
+
+def write_shard(path: Path, instances: Sequence[Instance]) -> None:
+    """Write a shard; it is there as a whole or not at all."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyarrow import parquet
+
+    table = pa.table(
+        {
+            "words": pa.array([i.labelled.words for i in instances], pa.list_(pa.string())),
+            "labels": pa.array([i.labelled.labels for i in instances], pa.list_(pa.uint8())),
+            "recipe": pa.array([i.recipe for i in instances], pa.string()),
+            "method": pa.array([i.method.value for i in instances], pa.string()),
+            "source": pa.array([i.source for i in instances], pa.int64()),
+        }
+    )
+    with replacing(path) as partial:
+        parquet.write_table(table, partial, compression="zstd")
+
+
+def shard_paths(folder: Path, split: str) -> list[Path]:
+    """The shards of a split ("train" or "valid"), in order."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; make one with redraft synthesize")
+    found = sorted(folder.glob(f"{split}-*.parquet"))
+    if not found:
+        raise InputError(f"{folder} has no {split} shard; make the data with redraft synthesize")
+    return found
+
+
+def read_shard(path: Path) -> Iterator[Row]:
+    """The instances of a shard, each checked: as many labels as words and two more, all of them known."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        columns = parquet.read_table(path, columns=list(Row._fields)).to_pydict()
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise InputError(f"{path} is not a shard of synthetic data: {error}") from error
+    for number, row in enumerate(map(Row, *(columns[name] for name in Row._fields))):
+        if len(row.labels) != len(row.words) + 2:
+            raise InputError(
+                f"{path}, row {number}: {len(row.labels)} labels do not fit {len(row.words)} words, BOS and EOS; "
+                "labels are one a word, not one a sub-token"
+            )
+        if not row.words or not all(0 <= label < len(Label) for label in row.labels):
+            raise InputError(f"{path}, row {number}: labels must be 0 to {len(Label) - 1}, on at least one word")
+        yield row
+
+
+def count(paths: Sequence[Path]) -> dict[str, Any]:
+    """How many sentences, source sentences, and instances by recipe, method and label."""
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+    from pyarrow import parquet
+
+    totals: dict[str, Counter[str]] = {"recipe": Counter(), "method": Counter(), "label": Counter()}
+    num_sentences = num_sources = 0
+    for path in paths:
+        table = parquet.read_table(path, columns=["labels", "recipe", "method", "source"])
+        num_sentences += table.num_rows
+        num_sources += pc.count_distinct(table["source"]).as_py()
+        columns = {"recipe": table["recipe"], "method": table["method"], "label": pc.list_flatten(table["labels"])}
+        for name, column in columns.items():
+            totals[name].update({str(v["values"].as_py()): v["counts"].as_py() for v in pc.value_counts(column)})
+    totals["label"] = Counter({Label(int(value)).name.lower(): n for value, n in totals["label"].items()})
+    by_name = {name: dict(sorted(counts.items())) for name, counts in totals.items()}
+    return {"sentences": num_sentences, "sources": num_sources, **by_name}
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """The card of a folder of synthetic data."""
+    try:
+        card: dict[str, Any] = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder} has no readable {CARD}; make the data with redraft synthesize") from error
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise InputError(f"{folder / CARD} is not a card of {FORMAT}")
+    return card
+
+
+def write_card(folder: Path, card: dict[str, Any]) -> None:
+    with replacing(folder / CARD) as partial:
+        partial.write_text(json.dumps({"format": FORMAT} | card, indent=1) + "\n", encoding="utf-8")
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,62 @@
+"""The target distribution: what a chain is to draw from, as a value with a name.
+
+    log target(sentence) = power x log p(sentence) + soft scores + (0 where the hard constraints hold, else -inf)
+
+A penalty, a length preference, a taste for a word: whatever shapes the text belongs here, the same for every sentence.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from redraft.errors import InputError
+from redraft.models.base import Scorer, Words
+from redraft.numerics import Array
+from redraft.sentence import num_words
+
+
+@dataclass(frozen=True)
+class SoftScore:
+    """A log weight for every sentence, given its words."""
+
+    name: str
+    log_weight: Callable[[Words], float]
+
+
+def prefer(word: str, weight: float) -> SoftScore:
+    """Multiply the probability of sentences with a word by exp(weight); a negative weight makes it rarer."""
+    if not np.isfinite(weight):
+        raise InputError(f"the weight of {word!r} must be a number, not {weight}")
+    wanted = word.lower()
+    return SoftScore(f"prefer {word}={weight:g}", lambda words: weight * (wanted in (w.lower() for w in words)))
+
+
+def prefer_length(words: int, strength: float = 0.5) -> SoftScore:
+    """Divide the probability by exp(strength) for every word that a sentence is longer or shorter."""
+    return SoftScore(f"length {words}~{strength:g}", lambda given: -strength * abs(num_words(given) - words))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A scoring model, a power (1 / temperature) and soft scores. The hard constraints are each chain's own."""
+
+    scorer: Scorer
+    power: float = 1.0
+    soft: tuple[SoftScore, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 < self.power < np.inf:
+            raise InputError(f"the power must be above 0, not {self.power}")
+
+    @property
+    def name(self) -> str:
+        power = "" if self.power == 1 else f"^{self.power:g}"
+        return " + ".join([f"{self.scorer.name}{power}", *(score.name for score in self.soft)])
+
+    def log_weights(self, log_probs: Array, sentences: Sequence[Words]) -> Array:
+        """Log target weights from the scorer's log-probabilities."""
+        weights = self.power * log_probs
+        for score in self.soft:
+            weights = weights + np.array([score.log_weight(words) for words in sentences])
+        return weights

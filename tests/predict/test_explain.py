@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from redraft.app.explain import explain, prior_table
+from redraft.errors import InputError
+from redraft.predict.classifier import Classifier
+from redraft.predict.xlnet import XlnetTokenClassifier
+from redraft.training.classifier import save_classifier
+
+
+@pytest.fixture
+def folder(network: XlnetTokenClassifier, pieces: Path, tmp_path: Path) -> Path:
+    save_classifier(network, tmp_path / "classifier", pieces)
+    return tmp_path / "classifier"
+
+
+def test_words_across_and_actions_down(folder: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "map.png"
+    arguments = ["person home problems", "--classifier", str(folder), "--out", str(picture)]
+    result = CliRunner().invoke(explain, arguments, env={"COLUMNS": "100"})
+    assert result.exit_code == 0, result.output
+    head, *rows = result.output.splitlines()[:4]
+    assert head.split() == ["person", "home", "problems", "</s>"]
+    assert [row.split()[0] for row in rows] == ["replace", "insert", "delete"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_keywords_are_not_touched(classifier: Classifier) -> None:
+    table = prior_table(classifier, ("the", "dog", "sees"), frozenset(["dog"]))
+    assert table[:, 1].nonzero()[0].tolist() == [1]  # only insert before it
+    assert table[:, 3].nonzero()[0].tolist() == [1]
+    assert (table[:, 0] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["  "], "draft is empty"),
+        (["a dog", "--keyword", "cat"], "'cat' is not a word of the draft"),
+        (["a dog", "--out", "map.jpg"], "must end in .png"),
+    ],
+)
+def test_bad_input(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(explain, arguments)
+    assert isinstance(result.exception, InputError)
+    assert message in str(result.exception)

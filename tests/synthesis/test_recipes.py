@@ -1,0 +1,47 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.sentence import Action
+from redraft.synthesis.recipes import HEAVY_INSERT, MAX_WORDS, MIN_WORDS, NUM_DRAWS, PAPER, Plan, Recipe, plan
+
+_DRAWS = st.lists(st.floats(0, 1, exclude_max=True), min_size=NUM_DRAWS, max_size=NUM_DRAWS)
+
+
+def test_the_paper_has_six_instances_a_sentence() -> None:
+    kinds = {(recipe.action, recipe.min_segment is None) for recipe in PAPER}
+    assert kinds == {(action, whole) for action in Action for whole in (True, False)}
+    assert len(PAPER) == 6
+
+
+@given(recipe=st.sampled_from(PAPER + HEAVY_INSERT), size=st.integers(MIN_WORDS, MAX_WORDS), draws=_DRAWS)
+def test_a_plan_stays_inside_the_sentence(recipe: Recipe, size: int, draws: list[float]) -> None:
+    start, end, position, drops = plan(recipe, size, draws)
+    length = end - start
+    assert start >= 0
+    assert end <= size
+    assert length >= (recipe.min_segment or size)
+    if recipe.action is Action.INSERT:
+        low, high = recipe.share
+        assert max(1, int(low * length)) <= len(drops) <= max(1, int(high * length))
+        assert drops < set(range(length))
+    else:
+        assert not drops
+        assert 0 <= position <= length - (recipe.action is Action.REPLACE)
+
+
+@pytest.mark.parametrize(("size", "num"), [(6, 1), (13, 1), (14, 2), (20, 3), (40, 6), (52, 7)])
+def test_the_paper_drops_fifteen_percent(size: int, num: int) -> None:
+    insert_whole = next(recipe for recipe in PAPER if recipe.name == "insert-whole")
+    assert len(plan(insert_whole, size, [0.5] * NUM_DRAWS).drops) == num
+
+
+def test_segments_have_every_length_and_place() -> None:
+    recipe = next(recipe for recipe in PAPER if recipe.name == "replace-segment")
+    spans = {plan(recipe, 8, [a / 30, b / 30] + [0.0] * (NUM_DRAWS - 2))[:2] for a in range(30) for b in range(30)}
+    assert spans == {(start, start + size) for size in (6, 7, 8) for start in range(9 - size)}
+
+
+def test_the_last_draw_reaches_the_last_gap() -> None:
+    recipe = next(recipe for recipe in PAPER if recipe.name == "delete-whole")
+    assert plan(recipe, 7, [0.999] * NUM_DRAWS) == Plan(0, 7, 7, frozenset())
