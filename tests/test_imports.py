@@ -13,7 +13,7 @@ _LAYERS = (
     ("models",),
     ("predict", "revise", "target", "baselines", "synthesis", "evaluation"),
     ("sampler", "training"),
-    ("recipes", "experiments", "writer"),
+    ("recipes", "sampling", "diagnostics", "experiments", "writer"),
     ("app",),
 )
 _LEVEL = {name: level for level, names in enumerate(_LAYERS) for name in names}

@@ -73,6 +73,11 @@ class Sampler:
         self._readers = list(dict.fromkeys(readers))  # one reading serves a model in all its roles
         self._proposer_at = [self._readers.index(proposer) for proposer in candidates.proposers]
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the chain's draws are draws from the target."""
+        return self._kernel.counts_prior
+
     def init(self, chains: Sequence[Chain]) -> list[State]:
         """The first state is the constraints alone (line 3)."""
         return self.read(chains, [chain.constraints.start(chain.rng) for chain in chains])

@@ -1,11 +1,8 @@
 """The command line as a person meets it: real processes for what a process is about, click's runner for the rest."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +13,6 @@ from redraft.app.cli import cli, main
 from redraft.errors import RedraftError
 from redraft.models.pack import Pack
 
-_REDRAFT = [sys.executable, "-c", "from redraft.app.cli import main; main()"]
-
 
 @pytest.fixture
 def run(tiny_pack: Pack) -> Any:
@@ -26,10 +21,6 @@ def run(tiny_pack: Pack) -> Any:
         return CliRunner().invoke(cli, [command, *rest, "--pack", str(tiny_pack.folder), "--steps", "8"], input=stdin)
 
     return call
-
-
-def _terminal(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*_REDRAFT, *arguments], capture_output=True, text=True, check=False, **options)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -183,13 +174,22 @@ def test_help_needs_no_heavy_library() -> None:
 
 
 def test_interrupt_gives_the_best_so_far(tiny_pack: Pack) -> None:
-    command = [*_REDRAFT, "generate", "dog", "sea", "--steps", "100000000", "--pack", str(tiny_pack.folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(6)
-    os.kill(process.pid, signal.SIGINT)
-    out, error = process.communicate(timeout=30)
-    assert process.returncode == 0, error
-    assert "dog" in out.lower()
+    """A real Ctrl-C, half a second after the work began."""
+    script = """
+import os, signal, sys, threading
+from redraft import writer
+from redraft.app.cli import main
+plain = writer.Writer.write
+def write(*arguments):
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return plain(*arguments)
+writer.Writer.write = write
+main()
+"""
+    command = ["generate", "dog", "sea", "--steps", "100000000", "--pack", str(tiny_pack.folder)]
+    done = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "dog" in done.stdout.lower()
 
 
 def test_two_processes_do_not_write_to_one_file(run: Any, tmp_path: Path) -> None:
@@ -200,6 +200,26 @@ def test_two_processes_do_not_write_to_one_file(run: Any, tmp_path: Path) -> Non
         fcntl.flock(held, fcntl.LOCK_EX)
         result = run("generate", "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"))
     assert "another process is writing" in str(result.exception)
+
+
+def test_samples_and_soft_scores(run: Any) -> None:
+    options = ("--samples", "12", "--burn-in", "5", "--thin", "1", "--seed", "1", "--prefer", "river=3")
+    result = json.loads(run("generate", "dog", *options, "--prefer-length", "6", "--chains", "2", "--json").output)
+    assert len(result["samples"]) == 24
+    assert result["target"] == "tiny/forward + prefer river=3 + length 6~0.5"
+    assert set(result["samples"][0]) == {"text", "log_prob", "log_target", "chain", "step"}
+    assert "blank 1" in run("infill", "The dog ___ .", *options).output
+    assert "take the exact kernel" in str(run("generate", "dog", *options, "--kernel", "paper").exception)
+    assert "WORD=WEIGHT" in str(run("generate", "dog", "--prefer", "river=much").exception)
+
+
+def test_diagnose_says_whether_chains_agree(tiny_pack: Pack, tmp_path: Path) -> None:
+    arguments = ["diagnose", "dog", "--chains", "3", "--steps", "60", "--candidates", "5", "--seed", "1"]
+    picture = ["--out", str(tmp_path / "x.png"), "--pack", str(tiny_pack.folder)]
+    result = CliRunner().invoke(cli, [*arguments, *picture], catch_exceptions=False)
+    assert "R-hat" in result.output
+    assert result.output.splitlines()[-1].startswith("The 3 chains of 30 draws")
+    assert (tmp_path / "x.png").stat().st_size > 10_000
 
 
 def test_packs_lists_and_verifies(tiny_pack: Pack) -> None:

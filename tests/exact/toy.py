@@ -27,13 +27,16 @@ class Bigrams:
         # Rows: each word and the start; columns: each word and the end.
         self.table = np.random.default_rng(seed).dirichlet(np.full(len(self.words) + 1, 0.7), len(self.words) + 1)
         self._backward = backward
+        self._scores: dict[Words, float] = {}
 
     def _id(self, word: str) -> int:
         return self.words.index(word)
 
     def score(self, words: Words) -> float:
-        ids = [-1, *(self._id(word) for word in words), -1]
-        return float(np.log(self.table[ids[:-1], ids[1:]]).sum())
+        if words not in self._scores:
+            ids = [-1, *(self._id(word) for word in words), -1]
+            self._scores[words] = float(np.log(self.table[ids[:-1], ids[1:]]).sum())
+        return self._scores[words]
 
     def read(self, sentences: Sequence[Words], old: Sequence[object]) -> list[Words]:
         return list(sentences)
@@ -63,13 +66,18 @@ class Bigrams:
 class SteepPrior:
     """A prior that differs wildly between sentences and places, as a classifier's does."""
 
+    def __init__(self) -> None:
+        self._weights: dict[Words, Array] = {}
+
     def log_tables(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[Array]:
-        tables = []
         for sentence, allowed in zip(sentences, legal, strict=True):
-            seed = [len(word) + ord(word[0]) for word in sentence.words]
-            weights = np.random.default_rng(seed).normal(size=allowed.shape, scale=1.5)
-            tables.append(np.where(allowed, weights, -np.inf))
-        return tables
+            if sentence.words not in self._weights:
+                rng = np.random.default_rng([ord(word[0]) for word in sentence.words])
+                self._weights[sentence.words] = rng.normal(size=allowed.shape, scale=1.5)
+        return [
+            np.where(allowed, self._weights[sentence.words], -np.inf)
+            for sentence, allowed in zip(sentences, legal, strict=True)
+        ]
 
 
 def toy_sampler(

@@ -12,8 +12,11 @@ from redraft.version import VERSION
 _COMMANDS = {
     "generate": "redraft.app.generate:generate",
     "infill": "redraft.app.generate:infill",
+    "diagnose": "redraft.app.diagnose:diagnose",
+    "explain": "redraft.app.explain:explain",
     "evaluate": "redraft.app.evaluate:evaluate",
     "testset": "redraft.app.evaluate:testset",
+    "synthesize": "redraft.app.synthesize:synthesize",
     "packs": "redraft.app.packs:packs",
     "train": "redraft.app.train:train",
 }
@@ -41,7 +44,7 @@ def main() -> None:
     """Run the command line; an error that is the person's to mend is one line and exit status 2."""
     try:
         cli(standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(130)
     except click.ClickException as error:
         error.show()

@@ -1,6 +1,9 @@
 """redraft generate, redraft infill."""
 
 import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 
 import click
 
@@ -8,23 +11,42 @@ from redraft.app.options import Options, shared_options
 from redraft.errors import InputError
 
 
+def _sample_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option("--thin", type=int, default=10, show_default=True, help="Steps between samples."),
+        click.option("--burn-in", type=int, default=200, show_default=True, help="Steps before the first sample."),
+        click.option(
+            "--samples", type=int, metavar="N", help="Give N draws a chain from the target instead of drafts."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("words", nargs=-1, metavar="[WORD | 'A PHRASE']...")
+@_sample_options
 @shared_options
-def generate(words: tuple[str, ...], options: Options) -> None:
+def generate(words: tuple[str, ...], options: Options, samples: int | None, burn_in: int, thin: int) -> None:
     """Write a sentence that contains the given words and phrases."""
-    _write({"keywords": list(words)} if words else {}, options)
+    _write({"keywords": list(words)} if words else {}, options, samples, burn_in, thin)
 
 
 @click.command()
 @click.argument("template", required=False)
+@_sample_options
 @shared_options
-def infill(template: str | None, options: Options) -> None:
+def infill(template: str | None, options: Options, samples: int | None, burn_in: int, thin: int) -> None:
     """Fill the blanks of a TEMPLATE; each ___ takes any number of words."""
-    _write({} if template is None else {"template": template}, options)
+    _write({} if template is None else {"template": template}, options, samples, burn_in, thin)
 
 
-def _write(given: dict[str, object], options: Options) -> None:
+def _write(given: dict[str, object], options: Options, samples: int | None, burn_in: int, thin: int) -> None:
+    if samples is not None:
+        if options.input is not None:
+            raise InputError("--samples takes one input; give the words on the command line")
+        _sample(given, replace(options, kernel=options.kernel or "exact"), samples, burn_in, thin)
+        return
     if options.input is not None:
         if given:
             raise InputError("give words on the command line or --input, not both")
@@ -56,3 +78,44 @@ def _write_one(given: dict[str, object], options: Options) -> None:
         return
     for draft in drafts:
         show_draft(draft, constraints, trace=options.trace)
+
+
+def _sample(given: dict[str, object], options: Options, num: int, burn_in: int, thin: int) -> None:
+    """Draws from the target: as JSON, or the most frequent sentences, or the most frequent fillings of each blank."""
+    from redraft.app.live import LiveLine, stop_on_interrupt
+    from redraft.app.records import constraints_of
+    from redraft.sampling import sample
+
+    constraints = constraints_of({**options.defaults(), **given})
+    sampler = options.writer().sampler
+    with stop_on_interrupt() as stopped, LiveLine(burn_in + num * thin) as line:
+
+        def observe(step: int) -> bool:
+            line.count(step)
+            return not stopped()
+
+        samples = sample(
+            sampler,
+            constraints,
+            num=num,
+            burn_in=burn_in,
+            thin=thin,
+            chains=options.chains,
+            seed=options.seed,
+            observe=observe,
+        )
+    if not samples.draws:
+        raise InputError("stopped before the first sample; take fewer --burn-in steps")
+    if options.as_json:
+        keys = ("text", "log_prob", "log_target", "chain", "step")
+        draws = [{key: getattr(draw, key) for key in keys} for draw in samples.draws]
+        fills = None if constraints.template is None else samples.fills(constraints)
+        click.echo(json.dumps({"target": sampler.target.name, "samples": draws, "fills": fills}, ensure_ascii=False))
+    elif constraints.template is not None:
+        for blank, found in enumerate(samples.fills(constraints), 1):
+            click.echo(f"blank {blank}")
+            for fill, share in found:
+                click.echo(f"  {share:6.1%}  {fill or '(nothing)'}")
+    else:
+        for shown, count in Counter(draw.text for draw in samples.draws).most_common(10):
+            click.echo(f"{count / len(samples.draws):6.1%}  {shown}")

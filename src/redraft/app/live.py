@@ -29,6 +29,10 @@ class LiveLine:
         if self._live:
             self._live.stop()
 
+    def count(self, step: int) -> None:
+        if self._live:
+            self._live.update(Text(f"{step:>6}/{self._steps}", style="dim"))
+
     def update(self, step: int, best: Any, nll: float) -> None:
         if self._live:
             line = Text(f"{step:>4}/{self._steps}  {nll:5.2f}  ", style="dim", no_wrap=True, overflow="ellipsis")

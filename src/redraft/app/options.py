@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redraft.errors import InputError
+
 if TYPE_CHECKING:
+    from redraft.target import SoftScore
     from redraft.writer import Settings, Writer
 
 
@@ -31,6 +34,10 @@ class Options:
     input: str | None
     output: str | None
     batch: int
+    kernel: str | None
+    temperature: float
+    prefer: tuple[str, ...]
+    prefer_length: int | None
 
     def settings(self) -> "Settings":
         from redraft.writer import Settings
@@ -41,11 +48,34 @@ class Options:
         from redraft import load, recipes
         from redraft.models.pack import DEFAULT
 
-        return load(self.pack or DEFAULT, self.recipe or recipes.DEFAULT, num_candidates=self.candidates)
+        if not self.temperature > 0:
+            raise InputError(f"--temperature must be above 0, not {self.temperature}")
+        return load(
+            self.pack or DEFAULT,
+            self.recipe or recipes.DEFAULT,
+            num_candidates=self.candidates,
+            kernel=self.kernel,
+            power=1 / self.temperature,
+            soft=self._soft(),
+        )
+
+    def _soft(self) -> "list[SoftScore]":
+        from redraft.target import prefer, prefer_length
+
+        scores = [prefer(*_word_and_weight(given)) for given in self.prefer]
+        return scores if self.prefer_length is None else [*scores, prefer_length(self.prefer_length)]
 
     def defaults(self) -> dict[str, Any]:
         """The constraints that hold for every input unless it says otherwise."""
         return {"order": self.order, "ban": list(self.ban), "min_words": self.min_words, "max_words": self.max_words}
+
+
+def _word_and_weight(given: str) -> tuple[str, float]:
+    word, _, weight = given.rpartition("=")
+    try:
+        return word or given, float(weight) if word else 1.0
+    except ValueError as error:
+        raise InputError(f"--prefer takes WORD=WEIGHT with a number, such as river=2, not {given!r}") from error
 
 
 _OPTIONS = (
@@ -67,6 +97,10 @@ _OPTIONS = (
     click.option(
         "--output", metavar="FILE", help="Where --input's results go, a JSON line each. Goes on if run again."
     ),
+    click.option("--kernel", type=click.Choice(["paper", "exact"]), help="Search as the paper does, or sample."),
+    click.option("--temperature", type=float, default=1.0, show_default=True, help="Above 1 for bolder drafts."),
+    click.option("--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word likelier. Repeatable."),
+    click.option("--prefer-length", type=int, metavar="N", help="Draw the length towards N words."),
     click.option("--batch", type=int, default=32, show_default=True, help="Inputs of --input to work on at once."),
 )
 

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import click
 
+from redraft.app.train_classifier import train_classifier
 from redraft.errors import InputError
 
 _CORPUS = click.option(
@@ -23,6 +24,9 @@ _THREADS = click.option("--threads", type=int, help="Cores to use; all by defaul
 @click.group()
 def train() -> None:
     """Train models. A run that was stopped goes on where it was when started again."""
+
+
+train.add_command(train_classifier)
 
 
 @train.command()

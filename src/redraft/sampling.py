@@ -1,0 +1,109 @@
+"""Draws from the target, not only the best sentence: what the exact kernel is for."""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from redraft import text
+from redraft.errors import InputError
+from redraft.sampler import Chain, Revision, Sampler, State
+from redraft.sentence import FREE, Action, Constraints, Sentence
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A sentence that a chain was in. ``log_target`` is known up to a constant, the same for all draws."""
+
+    sentence: Sentence
+    log_prob: float
+    log_target: float
+    chain: int
+    step: int
+
+    @property
+    def text(self) -> str:
+        return self.sentence.text
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Draws, chain by chain, and how often each action was tried and accepted."""
+
+    draws: tuple[Draw, ...]
+    tried: dict[Action, int]
+    accepted: dict[Action, int]
+
+    def by_chain(self) -> list[list[Draw]]:
+        chains: dict[int, list[Draw]] = {}
+        for draw in self.draws:
+            chains.setdefault(draw.chain, []).append(draw)
+        return list(chains.values())
+
+    def fills(self, constraints: Constraints, top: int = 5) -> list[list[tuple[str, float]]]:
+        """For each blank of a template, its most frequent fillings with their share of the draws."""
+        blanks = _blanks(constraints.start())
+        counts = [Counter(text.detokenise(_filling(draw.sentence, blank)) for draw in self.draws) for blank in blanks]
+        return [[(fill, count / len(self.draws)) for fill, count in one.most_common(top)] for one in counts]
+
+
+def _blanks(start: Sentence) -> list[int]:
+    """A blank is known by the part before it: the lock of the word that it follows, FREE for the very beginning."""
+    return [start.locks[gap - 1] if gap else FREE for gap, is_open in enumerate(start.open_gaps) if is_open]
+
+
+def _filling(sentence: Sentence, blank: int) -> list[str]:
+    words, part = [], FREE
+    for word, lock in zip(sentence.words, sentence.locks, strict=True):
+        if lock != FREE:
+            part = lock
+        elif part == blank:
+            words.append(word)
+    return words
+
+
+def sample(
+    sampler: Sampler,
+    constraints: Constraints,
+    *,
+    num: int,
+    burn_in: int = 200,
+    thin: int = 10,
+    chains: int = 1,
+    seed: int | None = None,
+    observe: Callable[[int], bool] | None = None,
+) -> Samples:
+    """``num`` draws of each chain, one every ``thin`` steps, after ``burn_in`` steps that are thrown away."""
+    for name, value, least in (("num", num, 1), ("burn_in", burn_in, 0), ("thin", thin, 1), ("chains", chains, 1)):
+        if value < least:
+            raise InputError(f"{name} must be at least {least}, not {value}")
+    if not sampler.is_exact:
+        raise InputError("the paper's kernel is a search and has no samples to give; take the exact kernel")
+    seed = secrets.randbits(32) if seed is None else seed
+    members = [Chain(constraints, np.random.default_rng((seed, 0, c))) for c in range(chains)]
+    kept: list[list[Draw]] = [[] for _ in members]
+    tried: Counter[Action] = Counter()
+    accepted: Counter[Action] = Counter()
+    for step, states, revisions in _steps(sampler, members, burn_in + num * thin):
+        if observe and not observe(step):
+            break
+        if step <= burn_in:
+            continue
+        tried.update(revision.action for revision in revisions if revision)
+        accepted.update(revision.action for revision in revisions if revision and revision.accepted)
+        if (step - burn_in) % thin == 0:
+            for c, state in enumerate(states):
+                kept[c].append(Draw(state.sentence, state.log_prob, state.log_target, c, step))
+    return Samples(tuple(draw for one in kept for draw in one), dict(tried), dict(accepted))
+
+
+def _steps(
+    sampler: Sampler, chains: Sequence[Chain], count: int
+) -> Iterator[tuple[int, list[State], list[Revision | None]]]:
+    states = sampler.init(chains)
+    for step in range(1, count + 1):
+        results = sampler.step(chains, states)
+        states = [state for state, _ in results]
+        yield step, states, [revision for _, revision in results]
