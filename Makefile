@@ -24,7 +24,7 @@ bench: $(READY)
 
 pack: $(READY)
 	@test -n "$(CORPUS)" || { echo "say which text to train on: make pack CORPUS=folder" >&2; exit 2; }
-	$(VENV)/bin/redraft train pack --corpus "$(CORPUS)" --out "$(OUT)"
+	$(VENV)/bin/redraft train pack --corpus "$(CORPUS)" --out "$(OUT)" $(if $(ABOUT),--about "$(ABOUT)")
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -14,6 +14,7 @@ from redraft.errors import InputError
 from redraft.models.base import Scorer, Words
 from redraft.numerics import Array
 from redraft.sentence import num_words
+from redraft.text import is_word
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,21 @@ def prefer(word: str, weight: float) -> SoftScore:
 def prefer_length(words: int, strength: float = 0.5) -> SoftScore:
     """Divide the probability by exp(strength) for every word that a sentence is longer or shorter."""
     return SoftScore(f"length {words}~{strength:g}", lambda given: -strength * abs(num_words(given) - words))
+
+
+def penalise_repetition(strength: float) -> SoftScore:
+    """Divide the probability by exp(strength) for every time that a word of some weight comes again.
+
+    Words of up to three letters and punctuation are left out: good sentences repeat "the" and ",".
+    """
+    if not strength >= 0:
+        raise InputError(f"a repetition penalty must be at least 0, not {strength}")
+
+    def log_weight(words: Words) -> float:
+        weighty = [word.lower() for word in words if len(word) > 3 and is_word(word)]
+        return -strength * (len(weighty) - len(set(weighty)))
+
+    return SoftScore(f"repetition {strength:g}", log_weight)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from redraft.sampler import Chain
 from redraft.sampling import Samples, sample
 from redraft.sentence import Constraints, Order
 from redraft.target import prefer, prefer_length
-from tests.exact.toy import Bigrams, SteepPrior, enumerate_chain, toy_sampler
+from tests.exact.toy import Bigrams, enumerate_chain, steep_prior, toy_sampler
 
 _WORDS = "a b c"
 
@@ -33,7 +33,7 @@ def _expected_distance(target: np.ndarray, sizes: np.ndarray) -> float:
 @pytest.mark.slow
 def test_frequencies_of_many_draws_are_those_of_the_target() -> None:
     constraints = Constraints(keywords=("a", "b"), max_words=4, endings=(), order=Order.ANY)
-    options = {"prior": SteepPrior(), "soft": (prefer("c", 0.8),)}
+    options = {"prior": steep_prior(), "soft": (prefer("c", 0.8),)}
     enumerated = enumerate_chain(toy_sampler(_WORDS, **options), constraints, _WORDS.split())  # type: ignore[arg-type]
     number = {state.sentence: i for i, state in enumerate(enumerated.states)}
     samples = sample(

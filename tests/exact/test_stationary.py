@@ -11,8 +11,8 @@ from redraft.predict.prior import Move, UniformPrior, log_prior, reverse
 from redraft.revise.kernels import ExactKernel, PaperKernel
 from redraft.sampler import Chain
 from redraft.sentence import Action, Constraints, Order
-from redraft.target import prefer, prefer_length
-from tests.exact.toy import Bigrams, Enumerated, SteepPrior, choices, enumerate_chain, reachable, toy_sampler
+from redraft.target import penalise_repetition, prefer, prefer_length
+from tests.exact.toy import Bigrams, Enumerated, choices, enumerate_chain, reachable, steep_prior, toy_sampler
 
 _WORDS = "a b c d"
 _CASES = {
@@ -28,9 +28,9 @@ _CASES = {
 }
 _OPTIONS = {
     "plain": {},
-    "learned prior": {"prior": SteepPrior()},
-    "soft scores": {"soft": (prefer("b", 1.5), prefer_length(3, 0.7)), "power": 0.6},
-    "all at once": {"prior": SteepPrior(), "soft": (prefer("d", -2.0),), "power": 1.7, "num": 1},
+    "learned prior": {"prior": steep_prior()},
+    "soft scores": {"soft": (prefer("b", 1.5), prefer_length(3, 0.7), penalise_repetition(0.3)), "power": 0.6},
+    "all at once": {"prior": steep_prior(), "soft": (prefer("d", -2.0),), "power": 1.7, "num": 1},
 }
 _ACTIONS = {
     "mixture": frozenset(Action),

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from redraft.models.base import Slot, Words
 from redraft.numerics import Array
+from redraft.predict.classifier import Classifier
+from redraft.predict.learned import LearnedPrior
 from redraft.predict.legal import ROW, legal_table
 from redraft.predict.prior import Move, Prior, UniformPrior, log_prior
 from redraft.revise.candidates import CandidateGenerator
@@ -63,21 +66,23 @@ class Bigrams:
         return np.log(np.stack([self.dist(slot) for slot in slots]))
 
 
-class SteepPrior:
-    """A prior that differs wildly between sentences and places, as a classifier's does."""
+class SteepClassifier:
+    """Stands for a trained network: label probabilities that differ wildly between sentences and places."""
 
     def __init__(self) -> None:
-        self._weights: dict[Words, Array] = {}
+        self._seen: dict[Words, Array] = {}
 
-    def log_tables(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[Array]:
-        for sentence, allowed in zip(sentences, legal, strict=True):
-            if sentence.words not in self._weights:
-                rng = np.random.default_rng([ord(word[0]) for word in sentence.words])
-                self._weights[sentence.words] = rng.normal(size=allowed.shape, scale=1.5)
-        return [
-            np.where(allowed, self._weights[sentence.words], -np.inf)
-            for sentence, allowed in zip(sentences, legal, strict=True)
-        ]
+    def log_probs(self, sentences: Sequence[Words]) -> list[Array]:
+        for words in sentences:
+            if words not in self._seen:
+                scores = np.random.default_rng([ord(word[0]) for word in words]).normal(size=(len(words) + 1, 4))
+                self._seen[words] = np.log(np.exp(2 * scores) / np.exp(2 * scores).sum(1, keepdims=True))
+        return [self._seen[words] for words in sentences]
+
+
+def steep_prior() -> LearnedPrior:
+    """The production prior over a classifier that is as unfair as one can be."""
+    return LearnedPrior(cast("Classifier", SteepClassifier()))
 
 
 def toy_sampler(

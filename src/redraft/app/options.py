@@ -38,6 +38,7 @@ class Options:
     temperature: float
     prefer: tuple[str, ...]
     prefer_length: int | None
+    repetition_penalty: float
 
     def settings(self) -> "Settings":
         from redraft.writer import Settings
@@ -60,10 +61,14 @@ class Options:
         )
 
     def _soft(self) -> "list[SoftScore]":
-        from redraft.target import prefer, prefer_length
+        from redraft.target import penalise_repetition, prefer, prefer_length
 
         scores = [prefer(*_word_and_weight(given)) for given in self.prefer]
-        return scores if self.prefer_length is None else [*scores, prefer_length(self.prefer_length)]
+        if self.prefer_length is not None:
+            scores.append(prefer_length(self.prefer_length))
+        if self.repetition_penalty:
+            scores.append(penalise_repetition(self.repetition_penalty))
+        return scores
 
     def defaults(self) -> dict[str, Any]:
         """The constraints that hold for every input unless it says otherwise."""
@@ -101,6 +106,7 @@ _OPTIONS = (
     click.option("--temperature", type=float, default=1.0, show_default=True, help="Above 1 for bolder drafts."),
     click.option("--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word likelier. Repeatable."),
     click.option("--prefer-length", type=int, metavar="N", help="Draw the length towards N words."),
+    click.option("--repetition-penalty", type=float, default=0.0, metavar="W", help="Make repeated words rarer."),
     click.option("--batch", type=int, default=32, show_default=True, help="Inputs of --input to work on at once."),
 )
 

@@ -1,0 +1,80 @@
+"""redraft train xlnet-lm."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from redraft.models.xlnet import Order
+
+_PATH = click.Path(path_type=Path)
+_RATE = click.FloatRange(0, min_open=True)
+
+
+@click.command(name="xlnet-lm")
+@click.option(
+    "--orders",
+    default="forward,backward,masked",
+    show_default=True,
+    help="What the model learns to read; an order that is named twice gets twice the sentences.",
+)
+@click.option("--init", default="scratch", show_default=True, metavar="NAME|DIR|scratch", help="Weights to start from.")
+@click.option("--corpus", type=_PATH, required=True, help="Folder of .txt or .txt.xz files, a sentence a line.")
+@click.option("--out", type=_PATH, required=True, help="Folder for checkpoints and the model.")
+@click.option("--tokens", type=_RATE, default=30e6, show_default=True, help="Pieces to predict.")
+@click.option("--pieces", type=_PATH, help="SentencePiece vocabulary for scratch; made from the corpus if not given.")
+@click.option("--layers", type=click.IntRange(1), default=6, show_default=True, help="Layers, for scratch.")
+@click.option("--inner", type=click.IntRange(1), default=512, show_default=True, help="Feed-forward size, for scratch.")
+@click.option("--learning-rate", type=_RATE, help="3e-3 from scratch, 1e-4 after --init.")
+@click.option("--batch", "batch_pieces", type=click.IntRange(64), default=4096, show_default=True, help="Pieces.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--threads", type=click.IntRange(1), help="Cores to use; all by default.")
+def xlnet_lm(
+    orders: str,
+    init: str,
+    corpus: Path,
+    out: Path,
+    tokens: float,
+    pieces: Path | None,
+    layers: int,
+    inner: int,
+    learning_rate: float | None,
+    batch_pieces: int,
+    seed: int,
+    threads: int | None,
+) -> None:
+    """Train an XLNet that reads forward, backward and from both sides. A run that was stopped goes on when started
+    again."""
+    import torch
+
+    from redraft.training.xlnet import train_xlnet
+
+    if threads:
+        torch.set_num_threads(threads)
+    scores = train_xlnet(
+        corpus,
+        _orders(orders),
+        out,
+        num_tokens=int(tokens),
+        init=init,
+        pieces=pieces,
+        shape={"n_layer": layers, "d_inner": inner},
+        learning_rate=learning_rate,
+        batch_pieces=batch_pieces,
+        seed=seed,
+    )
+    for order, nll in scores.items():
+        click.echo(f"{order}: {nll:.4f} NLL per {'piece' if order == 'masked' else 'word'} on held-out sentences")
+    click.echo(f"the model is in {out}")
+
+
+def _orders(names: str) -> "list[Order]":
+    from redraft.errors import InputError
+    from redraft.models.xlnet import Order
+
+    try:
+        return [Order(name.strip()) for name in names.split(",")]
+    except ValueError as error:
+        known = ", ".join(order.value for order in Order)
+        raise InputError(f"{error}; --orders takes some of {known}, with commas between them") from error
