@@ -4,8 +4,10 @@ from dataclasses import dataclass, replace
 
 from redraft.errors import InputError
 from redraft.models.lstm_files import load_lstm
-from redraft.models.pack import Pack
-from redraft.predict.prior import UniformPrior
+from redraft.models.pack import Pack, require
+from redraft.predict.classifier import load_classifier
+from redraft.predict.learned import Learned, LearnedPrior
+from redraft.predict.prior import Prior, UniformPrior
 from redraft.revise.candidates import CandidateGenerator, Generator
 from redraft.revise.kernels import ExactKernel, Kernel, KernelName, PaperKernel
 from redraft.sampler import Sampler
@@ -29,6 +31,7 @@ class Recipe:
     generator: Generator = Generator.BOTH
     num_candidates: int = 50
     kernel: KernelName = KernelName.PAPER
+    learned: Learned | None = None  # what the prior takes from the pack's classifier; None draws moves at random
 
 
 RECIPES = {
@@ -36,12 +39,20 @@ RECIPES = {
     for recipe in (
         Recipe("l-mcmc", "LSTM models, replace and insert, positions drawn at random"),
         Recipe("l-mcmc-deletion", "the same with deletion: CGMH as the paper builds it", actions=PaperKernel.actions),
+        Recipe("l-mcmc-c", "LSTM models guided by the classifier", learned=Learned.ALL),
+        Recipe("l-mcmc-c-positions", "the same without the prior for actions", learned=Learned.POSITIONS),
+        Recipe("l-mcmc-c-actions", "the same without the prior for positions", learned=Learned.ACTIONS),
     )
 }
-DEFAULT = "l-mcmc"
+CLASSIFIER = "classifier"  # the part of a pack that a learned prior needs
 
 
-def recipe(name: str = DEFAULT, *, num_candidates: int | None = None, kernel: str | None = None) -> Recipe:
+def default(pack: Pack) -> str:
+    """The best recipe that a pack has the models for."""
+    return "l-mcmc-c" if CLASSIFIER in pack.parts else "l-mcmc"
+
+
+def recipe(name: str, *, num_candidates: int | None = None, kernel: str | None = None) -> Recipe:
     """A recipe by name, with another number of candidates or another kernel if one is given."""
     if name not in RECIPES:
         raise InputError(f"there is no recipe {name!r}; choose one of: {', '.join(RECIPES)}")
@@ -66,4 +77,11 @@ def build(recipe: Recipe, pack: Pack, *, power: float = 1.0, soft: tuple[SoftSco
     # A sampler needs every action and its reverse; a search takes those of its recipe.
     kernel: Kernel = ExactKernel() if recipe.kernel is KernelName.EXACT else PaperKernel()
     actions = recipe.actions if recipe.kernel is KernelName.PAPER else kernel.actions
-    return Sampler(target, candidates, UniformPrior(), kernel, actions)
+    return Sampler(target, candidates, _prior(recipe, pack), kernel, actions)
+
+
+def _prior(recipe: Recipe, pack: Pack) -> Prior:
+    if recipe.learned is None:
+        return UniformPrior()
+    require(pack, [CLASSIFIER])
+    return LearnedPrior(load_classifier(pack.folder), recipe.learned)

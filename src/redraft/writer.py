@@ -226,17 +226,17 @@ def _overlap(left: _Entry, right: _Entry) -> float:
 
 def load(
     pack: str = DEFAULT,
-    recipe: str = recipes.DEFAULT,
+    recipe: str | None = None,
     *,
     num_candidates: int | None = None,
     kernel: str | None = None,
     power: float = 1.0,
     soft: Sequence[SoftScore] = (),
 ) -> Writer:
-    """A writer with the models of a pack (a name or a folder), working by a recipe.
+    """A writer with the models of a pack (a name or a folder), working by a recipe: the pack's best by default.
 
     ``kernel`` is "paper" or "exact"; ``power`` (1 / temperature) and ``soft`` scores shape the target.
     """
-    chosen = recipes.recipe(recipe, num_candidates=num_candidates, kernel=kernel)
     opened = open_pack(pack)
+    chosen = recipes.recipe(recipe or recipes.default(opened), num_candidates=num_candidates, kernel=kernel)
     return Writer(opened, chosen, recipes.build(chosen, opened, power=power, soft=tuple(soft)))

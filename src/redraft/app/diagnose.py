@@ -35,7 +35,7 @@ def diagnose(
     """Tell whether chains of the exact kernel agree, and how many draws they are worth."""
     if chains < 2 or steps < 16 * thin:
         raise InputError(f"take at least 2 chains and {16 * max(1, thin)} steps, not {chains} and {steps}")
-    from redraft import load, recipes
+    from redraft import load
     from redraft.app.live import LiveLine, stop_on_interrupt
     from redraft.diagnostics import diagnose as examine
     from redraft.diagnostics import plot
@@ -45,7 +45,7 @@ def diagnose(
 
     is_template = len(words) == 1 and BLANK in words[0]
     constraints = Constraints(() if is_template else words, words[0] if is_template else None, max_words=max_words)
-    writer = load(pack or DEFAULT, recipe or recipes.DEFAULT, num_candidates=candidates, kernel="exact")
+    writer = load(pack or DEFAULT, recipe, num_candidates=candidates, kernel="exact")
     with stop_on_interrupt() as stopped, LiveLine(steps) as line:
 
         def observe(step: int) -> bool:

@@ -58,7 +58,7 @@ def prior_table(classifier: "Classifier", words: tuple[str, ...], keywords: froz
     """Probabilities [actions, words + 1] as the learned prior has them: zero for what may not be done."""
     import numpy as np
 
-    from redraft.predict.learned import LearnedPrior
+    from redraft.predict.learned import LABELLED, LearnedPrior
     from redraft.sentence import FREE, Action, Sentence
 
     locks = tuple(i if word in keywords else FREE for i, word in enumerate(words))
@@ -67,22 +67,22 @@ def prior_table(classifier: "Classifier", words: tuple[str, ...], keywords: froz
     legal[:, -1] = [action is Action.INSERT for action in Action]
     for row, action in enumerate(Action):
         if action is not Action.INSERT:
-            legal[row, :-1] &= np.array(locks) == FREE
+            legal[row, :-1] &= (np.array(locks) == FREE) & (action in LABELLED)
     table: Array = np.exp(LearnedPrior(classifier).log_tables([sentence], [legal])[0])
-    return table
+    return table[: len(LABELLED)]
 
 
 def _heat_map(words: Sequence[str], table: "Array") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from redraft.sentence import Action
+    from redraft.predict.learned import LABELLED
 
     shown = Table(show_edge=False, pad_edge=False, box=None)
     shown.add_column("")
     for word in (*words, _END):
         shown.add_column(Text(word), justify="center")
-    for action, row in zip(Action, table, strict=True):
+    for action, row in zip(LABELLED, table, strict=True):
         shown.add_row(action.value, *(Text(f" {value:.2f} ", style=_style(float(value))) for value in row))
     return shown
 
@@ -95,13 +95,13 @@ def _style(value: float) -> str:
 def _draw(words: Sequence[str], table: "Array", out: Path) -> None:
     from matplotlib.figure import Figure
 
-    from redraft.sentence import Action
+    from redraft.predict.learned import LABELLED
 
     figure = Figure(figsize=(1.5 + 0.6 * table.shape[1], 2.4), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     axes.set_xticks(range(table.shape[1]), [*words, _END], rotation=45, ha="right", parse_math=False)
-    axes.set_yticks(range(table.shape[0]), [action.value for action in Action])
+    axes.set_yticks(range(table.shape[0]), [action.value for action in LABELLED])
     figure.colorbar(image, ax=axes)
     try:
         figure.savefig(out, dpi=150, format="png")

@@ -46,14 +46,14 @@ class Options:
         return Settings(self.steps, self.chains, self.num, self.seed, self.time_limit)
 
     def writer(self) -> "Writer":
-        from redraft import load, recipes
+        from redraft import load
         from redraft.models.pack import DEFAULT
 
         if not self.temperature > 0:
             raise InputError(f"--temperature must be above 0, not {self.temperature}")
         return load(
             self.pack or DEFAULT,
-            self.recipe or recipes.DEFAULT,
+            self.recipe,
             num_candidates=self.candidates,
             kernel=self.kernel,
             power=1 / self.temperature,

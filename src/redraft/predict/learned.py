@@ -10,8 +10,8 @@ from redraft.numerics import Array, log_normalise, log_of, log_sum
 from redraft.predict.classifier import LABELS, Classifier
 from redraft.sentence import Action, Sentence
 
-# A row of the table for each action that is a label; "copy" is dropped: its mass never matters.
-_LABELLED = {row: LABELS.index(action.value) for row, action in enumerate(Action) if action.value in LABELS}
+# The actions that the classifier has labels for, the table's first rows. "Copy" is dropped: its mass never matters.
+LABELLED = tuple(action for action in Action if action.value in LABELS)
 _SWAP = list(Action).index(Action.SWAP)
 _LOG_SWAP = float(np.log(0.1))  # the classifier knows nothing of swaps: they get a tenth of the mass of the rest
 
@@ -37,8 +37,8 @@ class LearnedPrior:
 
     def _table(self, log_probs: Array, allowed: NDArray[np.bool_]) -> Array:
         table = np.full(allowed.shape, -np.inf)
-        for row, column in _LABELLED.items():
-            table[row] = log_probs[:, column]
+        for row, action in enumerate(LABELLED):
+            table[row] = log_probs[:, LABELS.index(action.value)]
         table = self._reduced(np.where(allowed, table, -np.inf), allowed)
         if swaps := allowed[_SWAP].sum():
             mass = log_sum(table.ravel())

@@ -19,6 +19,7 @@ from redraft.files import replacing
 from redraft.models.lstm import LstmConfig, LstmLM
 from redraft.models.vocabulary import END, START, Vocabulary
 from redraft.training.loop import Plan, train
+from redraft.training.progress import counted
 
 Direction = Literal["forward", "backward"]
 DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
@@ -37,7 +38,7 @@ class LmData:
     held_out: Encoded
 
 
-def prepare(folder: Path, num_words: int = NUM_WORDS, cache: Path | None = None) -> LmData:
+def prepare(folder: Path, num_words: int = NUM_WORDS, cache: Path | None = None, *, quiet: bool = False) -> LmData:
     """Count words, keep the most frequent, encode. With ``cache`` the result is kept in that file."""
     fingerprint = f"{num_words} " + " ".join(f"{p.name}:{p.stat().st_size}" for p in corpus.text_files(folder))
     if cache and cache.exists():
@@ -49,10 +50,11 @@ def prepare(folder: Path, num_words: int = NUM_WORDS, cache: Path | None = None)
                     Encoded(kept["held_ids"], kept["held_starts"]),
                 )
     counts: Counter[str] = Counter()
-    for line in corpus.sentences(folder):
+    for line in counted(corpus.sentences(folder), "counting words:", quiet=quiet):
         counts.update(text.tokenise(line))
     vocabulary = Vocabulary.from_counts(counts, num_words)
-    train = encode(vocabulary, (line for line in corpus.sentences(folder) if not corpus.is_held_out(line)))
+    lines = counted(corpus.sentences(folder), "encoding:", quiet=quiet)
+    train = encode(vocabulary, (line for line in lines if not corpus.is_held_out(line)))
     held_out = encode(vocabulary, (line for line in corpus.sentences(folder) if corpus.is_held_out(line)))
     if not len(train) or not len(held_out):
         raise CorpusError(f"{folder} is too small: {len(train)} sentences to train on, {len(held_out)} held out")
@@ -204,6 +206,6 @@ def train_lm(
     quiet: bool = False,
 ) -> float:
     """Train a model on a corpus, or go on with it; returns the best NLL per word on held-out sentences."""
-    data = prepare(folder, num_words, cache or out / "corpus.npz")
+    data = prepare(folder, num_words, cache or out / "corpus.npz", quiet=quiet)
     plan = Plan(num_tokens=num_tokens, learning_rate=_LEARNING_RATE)
     return train(LmTask(data, direction), plan, out, quiet=quiet)

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Self
 
@@ -44,3 +45,18 @@ class Progress:
             self._printed = now
             left = (self._total - tokens) / max(speed, 1e-9) / 60
             print(f"{status}  {tokens / self._total:.1%}  {left:.0f} min left", file=sys.stderr, flush=True)
+
+
+def counted(lines: Iterable[str], what: str, *, quiet: bool = False) -> Iterator[str]:
+    """The same lines, counted on the terminal while they are read."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield from lines
+        return
+    with bar.Progress(
+        bar.SpinnerColumn(), bar.TextColumn(what + " {task.completed:,.0f} sentences"), console=console, transient=True
+    ) as shown:
+        task = shown.add_task(what, total=None)
+        for line in lines:
+            shown.advance(task)
+            yield line

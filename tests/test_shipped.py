@@ -1,0 +1,35 @@
+"""The pack that ships with the package, as a person meets it."""
+
+import json
+
+from click.testing import CliRunner
+
+import redraft
+from redraft.app.cli import cli
+from redraft.models.pack import DEFAULT, open_pack
+from redraft.writer import Settings
+
+
+def test_the_pack_is_whole_and_small_and_has_a_card() -> None:
+    pack = open_pack(DEFAULT)
+    assert pack.num_bytes < 60_000_000
+    assert {"sources", "nll_per_word", "tokens_per_direction", "licence"} <= set(pack.card)
+    for direction in ("forward", "backward"):
+        scores = pack.card["nll_per_word"][direction]["held-out part of the corpus"]
+        assert abs(scores["cost_of_int8"]) < 0.01
+
+
+def test_the_same_seed_gives_the_same_sentence_with_all_words() -> None:
+    words = ["person", "home", "problems", "depression"]
+    arguments = ["generate", *words, "--json", "--seed", "1", "--steps", "60"]
+    first, second = (json.loads(CliRunner().invoke(cli, arguments).output)["drafts"][0] for _ in range(2))
+    assert first["text"] == second["text"]
+    assert first["constraints_met"]
+    places = [first["words"].index(word) for word in words]
+    assert places == sorted(places)
+
+
+def test_revising_makes_a_draft_likelier() -> None:
+    writer = redraft.load()
+    bare, revised = (writer.generate("doctor", "newspaper", settings=Settings(steps, seed=1)) for steps in (0, 80))
+    assert revised.nll < bare.nll - 2
