@@ -99,6 +99,8 @@ def test_a_template_that_closes_with_a_blank_gets_an_ending() -> None:
         ({"keywords": ("new york",), "banned": ("York",)}, "banned and required"),
         ({"keywords": ("a", "b", "c"), "max_words": 3}, "more than the maximum of 3"),
         ({"keywords": ("a",), "min_words": 9, "max_words": 5}, "above the maximum"),
+        ({"keywords": ("a" * 300,)}, "300 letters"),
+        ({"keywords": ("a",), "banned": (".", "?", "!")}, "every ending of"),
         ({"template": "no blank here ."}, "no blank"),
         ({"template": "a ___", "keywords": ("b",)}, "not both"),
         ({"keywords": ("a ___ b",)}, "as a template"),
@@ -155,6 +157,10 @@ def test_swaps() -> None:
     with pytest.raises(ValueError, match="nothing can be swapped"):
         two.apply(Edit(Action.SWAP, 3))  # inside a phrase
     assert [two.can_swap(i) for i in range(7)] == [True, False, True, False, True, False, False]
+
+
+def test_a_banned_ending_is_not_used() -> None:
+    assert Constraints(keywords=("a",), banned=(".",)).start().words == ("a", "?")
 
 
 def test_insertion_ends_at_the_limit() -> None:

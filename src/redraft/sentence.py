@@ -20,6 +20,7 @@ from redraft.errors import ConstraintError
 BLANK = "___"
 _BLANK = re.compile(r"_{3,}")
 _MAX_LOCKED = 1000  # words; far beyond any sentence, and a guard against a file given by mistake
+_MAX_LETTERS = 200  # of one word
 _CLAUSE_ENDS = (".", "?", "!")
 
 
@@ -207,6 +208,12 @@ class Constraints:
             raise ConstraintError("nothing to write about: give at least one keyword, or a template with a blank")
         if (num_locked := len(self.locked_words)) > _MAX_LOCKED:
             raise ConstraintError(f"{num_locked:,} given words are too many for one sentence (at most {_MAX_LOCKED:,})")
+        if long := next((word for word in self.locked_words if len(word) > _MAX_LETTERS), None):
+            raise ConstraintError(f"{long[:20]}... has {len(long):,} letters; no word has more than {_MAX_LETTERS}")
+        if self.endings and not self.allowed_endings:
+            raise ConstraintError(
+                f"every ending of {' '.join(self.endings)} is banned; ban less, or allow other endings"
+            )
         if self.max_words is not None and self._least > self.max_words:
             raise ConstraintError(
                 f"the given words need {self._least} places with punctuation, more than the maximum of {self.max_words}"
@@ -240,6 +247,11 @@ class Constraints:
     def banned_words(self) -> frozenset[str]:
         """Single words, lowered, that may never be proposed."""
         return frozenset(phrase[0] for phrase in self._banned_phrases if len(phrase) == 1)
+
+    @cached_property
+    def allowed_endings(self) -> tuple[str, ...]:
+        """The endings that are not banned."""
+        return tuple(ending for ending in self.endings if ending.lower() not in self.banned_words)
 
     @property
     def has_ending(self) -> bool:
@@ -276,7 +288,7 @@ class Constraints:
             gaps += [False] * (len(part) - 1) + [True]
         gaps[-1] = self._template is None or self._template.closes_blank
         if self.has_ending:
-            words.append(self.endings[0])
+            words.append(self.allowed_endings[0])
             locks.append(ENDING)
             gaps.append(False)
         return Sentence(tuple(words), tuple(locks), tuple(gaps))

@@ -122,7 +122,7 @@ def choices(sentence: Sentence, move: Move, constraints: Constraints, words: Seq
     if move.action in (Action.DELETE, Action.SWAP):
         return [None]
     if move.action is Action.REPLACE and sentence.locks[move.position] == ENDING:
-        return constraints.endings
+        return constraints.allowed_endings
     return [word for word in words if word not in constraints.banned_words]
 
 

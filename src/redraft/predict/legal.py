@@ -17,7 +17,7 @@ def legal_table(sentence: Sentence, constraints: Constraints, actions: frozenset
     table = np.zeros((len(ROW), size + 1), dtype=np.bool_)
     locks = np.array(sentence.locks)
     if Action.REPLACE in actions:
-        replaceable_ending = (locks == ENDING) & (len(constraints.endings) > 1)
+        replaceable_ending = (locks == ENDING) & (len(constraints.allowed_endings) > 1)
         table[ROW[Action.REPLACE], :size] = (locks == FREE) | replaceable_ending
     if Action.DELETE in actions:
         table[ROW[Action.DELETE], :size] = locks == FREE

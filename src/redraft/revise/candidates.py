@@ -97,5 +97,5 @@ class CandidateGenerator:
 
 
 def _endings(constraints: Constraints) -> Candidates:
-    columns = {word: column for column, word in enumerate(constraints.endings)}
-    return Candidates(constraints.endings, np.zeros(len(columns)), columns)
+    columns = {word: column for column, word in enumerate(constraints.allowed_endings)}
+    return Candidates(constraints.allowed_endings, np.zeros(len(columns)), columns)
