@@ -17,6 +17,7 @@ _COMMANDS = {
     "evaluate": "redraft.app.evaluate:evaluate",
     "testset": "redraft.app.evaluate:testset",
     "synthesize": "redraft.app.synthesize:synthesize",
+    "pull": "redraft.app.pull:pull",
     "packs": "redraft.app.packs:packs",
     "train": "redraft.app.train:train",
 }

@@ -7,6 +7,7 @@ from typing import Any, cast
 import click
 
 from redraft.app.train_classifier import train_classifier
+from redraft.app.train_xlnet import xlnet_lm
 from redraft.errors import InputError
 
 _CORPUS = click.option(
@@ -27,6 +28,7 @@ def train() -> None:
 
 
 train.add_command(train_classifier)
+train.add_command(xlnet_lm)
 
 
 @train.command()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from redraft.errors import InputError
+from redraft.models.pull import SOURCES, pulled
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -104,7 +105,9 @@ def _shown(name_or_folder: str) -> str:
 
 
 def find_judge(name_or_folder: str) -> JudgeSource:
-    """Where the judge of a name is. A folder stands for itself, any other name for a model of the hub."""
+    """Where the judge of a name is: one that ``redraft pull`` fetches, a folder, or else a model of the hub."""
+    if source := SOURCES.get(name_or_folder):
+        return JudgeSource(str(pulled(name_or_folder)), source.lead + source.start, source.end)
     looks_like_path = name_or_folder.startswith((".", "/", "~")) or name_or_folder.count("/") > 1
     if looks_like_path and not os.path.isdir(os.path.expanduser(name_or_folder)):
         raise InputError(f"the judge's folder {name_or_folder} does not exist")

@@ -1,43 +1,13 @@
-"""Words to the sub-tokens of a classifier. A word's pieces do not hang on its neighbours, so each is looked up once."""
+"""Sentences in the sub-tokens of a classifier. A word's pieces do not hang on its neighbours: each is split once."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from redraft import text
 from redraft.errors import PackError
+from redraft.models.pieces import PIECES, SentencePieces, Splitter
 
-PIECES = "spiece.model"
-
-
-class Splitter(Protocol):
-    """Splits one word. ``begin`` and ``end`` are the ids that stand for BOS and EOS."""
-
-    begin: int
-    end: int
-    padding: int
-    size: int
-
-    def split(self, word: str) -> tuple[int, ...]:
-        """Ids of a word's pieces, at least one."""
-
-
-class SentencePieces:
-    """A SentencePiece model laid out as XLNet's."""
-
-    def __init__(self, path: Path):
-        import sentencepiece
-
-        try:
-            self._model: Any = sentencepiece.SentencePieceProcessor(model_file=str(path))
-        except (OSError, RuntimeError) as error:
-            raise PackError(f"{path} is not a SentencePiece model: {error}") from error
-        self.size: int = self._model.get_piece_size()
-        self.begin, self.end, self.padding = (self._model.piece_to_id(name) for name in ("<s>", "</s>", "<pad>"))
-
-    def split(self, word: str) -> tuple[int, ...]:
-        # A word of nothing but invisible characters has no pieces: it is unknown.
-        return tuple(self._model.encode(word)) or (self._model.unk_id(),)
+__all__ = ["PIECES", "Encoding", "HubPieces", "PieceEncoder", "SentencePieces", "Splitter"]
 
 
 class HubPieces:

@@ -1,0 +1,405 @@
+"""Any causal language model as a scorer of sentences, and as a proposer of next words.
+
+It scores natural text: the words as a reader sees them, with spaces where people write them. Every word (and every
+run of punctuation) is turned into tokens on its own, with the space before it or without, so its tokens do not hang on
+edits elsewhere, and the log-probability of a sentence is that of exactly these tokens, one word after the other, and
+of a line's end.
+
+A sentence is a line of text. Before it stands a start, or a context that a person gives: ``"Weather report:"`` is a
+line before the sentence; ``"Weather report: "``, with a space at its end, opens the sentence's own line.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from redraft import text
+from redraft.errors import InputError
+from redraft.models.base import Slot, Words
+from redraft.numerics import Array
+
+Tokens = tuple[int, ...]
+
+_NEWLINE = "\n"
+_DEFAULT_START = ".\n"  # a line has ended: of all starts without words of their own, sentences are likeliest after it
+_MAX_SCORES = 1 << 26  # numbers in one call's output, a vocabulary for each token: a quarter of a gigabyte
+_CALL_TOKENS = 26  # a call costs as much as this many tokens: more padding than that and two calls are cheaper
+
+
+class _Past(NamedTuple):
+    """Keys and values of tokens that were read: [layers, heads, tokens, size] each."""
+
+    keys: Tensor
+    values: Tensor
+
+    def first(self, count: int) -> "_Past":
+        return _Past(self.keys[:, :, :count], self.values[:, :, :count])
+
+    def then(self, other: "_Past") -> "_Past":
+        return _Past(torch.cat([self.keys, other.keys], 2), torch.cat([self.values, other.values], 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A sentence as a model has read it. What a new reading shares with its old one is held once, but for ``past``."""
+
+    tokens: tuple[Tokens, ...]  # of each word
+    log_probs: tuple[float, ...]  # of each word given those before it, then of the end
+    following: tuple[Tensor, ...]  # after no word, one word, ... all: log-probabilities [vocabulary] of the next token
+    past: _Past  # of the sentence alone, without its start
+
+    def num_tokens(self, num_words: int) -> int:
+        return sum(map(len, self.tokens[:num_words]))
+
+
+class _Row(NamedTuple):
+    """Tokens to read, after a start and the first ``kept`` tokens of a past."""
+
+    tokens: Tokens
+    past: _Past
+    kept: int
+
+
+class CausalReader:
+    """A causal language model with its tokenizer, at the start of a line or after a context.
+
+    ``lead`` is what every text of this model begins with (None: its own begin token, if it has one). ``words`` are
+    those that it proposes, where one token writes them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: Any,
+        tokenizer: Any,
+        *,
+        context: str = "",
+        lead: str | None = None,
+        words: Sequence[str] = (),
+    ):
+        self.name = f"{name} after {context!r}" if context else name
+        self._model, self._tokenizer = model, tokenizer
+        self._max_tokens = getattr(model.config, "max_position_embeddings", None)
+        self._anchor = self._ids(_NEWLINE)
+        self._tokens_of = lru_cache(maxsize=1 << 17)(self._encode)
+        self._end = self._end_token()
+        self._goes_on = context.endswith((" ", "\t"))  # the sentence stands in the context's line
+        self._start = self._start_tokens(context, lead)
+        self._empty = self._read_start()
+        self._table = _WordTable(words, self._tokens_of) if words else None
+
+    # Text and tokens
+
+    def _ids(self, written: str) -> Tokens:
+        return tuple(self._tokenizer.encode(written, add_special_tokens=False))
+
+    def _encode(self, piece: str) -> Tokens:
+        """Tokens of a piece of text inside a line. Some tokenizers put a space before whatever a text begins with."""
+        ids = self._ids(_NEWLINE + piece)
+        known = len(self._anchor)
+        return ids[known:] if ids[:known] == self._anchor else self._ids(piece)
+
+    def _end_token(self) -> int:
+        # Llama writes a newline as bytes after a space of its own: the last token is the newline.
+        if self._anchor and self._tokenizer.decode(self._anchor[-1:]) == _NEWLINE:
+            return self._anchor[-1]
+        if self._tokenizer.eos_token_id is None:
+            raise InputError(f"the tokenizer of {self.name} has neither a newline nor an end token; take another model")
+        return int(self._tokenizer.eos_token_id)
+
+    def _start_tokens(self, context: str, lead: str | None) -> Tokens:
+        if lead is None:
+            lead = self._tokenizer.bos_token or self._tokenizer.eos_token or ""
+        line = context.rstrip(" \t") if self._goes_on else context and context.rstrip(_NEWLINE) + _NEWLINE
+        ids = self._ids(lead + (line or _DEFAULT_START)) or (self._end,)
+        if self._max_tokens is not None and len(ids) >= self._max_tokens:
+            raise InputError(
+                f"the context has {len(ids)} tokens, and {self.name.split(' after ')[0]} reads at most "
+                f"{self._max_tokens} with the sentence; shorten it"
+            )
+        return ids
+
+    def pieces(self, words: Words) -> list[str]:
+        """The words as they are written, each with the space before it if it has one."""
+        shown = text.surface(words)
+        line = text.detokenise(shown)
+        pieces, at = [], 0
+        for word in shown:
+            end = line.index(word, at) + len(word)
+            pieces.append(line[at:end])
+            at = end
+        if pieces and self._goes_on:
+            pieces[0] = " " + pieces[0]
+        return pieces
+
+    def tokens(self, words: Words) -> tuple[Tokens, ...]:
+        """Tokens of each word. Those of a word hang on the words before it only through its space and capital.
+
+        Punctuation marks in a row are written by the last of them, the others have no tokens: a model that knows
+        ``."`` as one token hardly ever sees it as two.
+        """
+        pieces = self.pieces(words)
+        joins = [_joins(left, right) for left, right in itertools.pairwise(pieces)]
+        found, run = [], ""
+        for piece, is_joined in zip(pieces, [*joins, False], strict=False):
+            run += piece
+            found.append(() if is_joined else self._tokens_of(run))
+            run = run if is_joined else ""
+        needed = len(self._start) + sum(map(len, found))
+        if self._max_tokens is not None and needed > self._max_tokens:
+            raise InputError(
+                f"{self.name} reads at most {self._max_tokens} tokens, and {needed} are needed for the sentence "
+                f"{' '.join(words[:6])}...; shorten it or its context"
+            )
+        return tuple(found)
+
+    # Scoring
+
+    @torch.inference_mode()
+    def read(self, sentences: Sequence[Words], old: Sequence[Reading | None]) -> list[Reading]:
+        """Read sentences, each from where it leaves its old reading."""
+        tokens = [self.tokens(words) for words in sentences]
+        before = [reading or self._empty for reading in old]
+        kept = [_shared(new, reading.tokens) for new, reading in zip(tokens, before, strict=True)]
+        rows = [
+            _Row(_flat(new[count:]), reading.past, reading.num_tokens(count))
+            for new, reading, count in zip(tokens, before, kept, strict=True)
+        ]
+        result: list[Reading | None] = [None] * len(rows)
+        for group in self._groups(rows):
+            logits, added = self._run([rows[i] for i in group])
+            for at, i in enumerate(group):
+                length = len(rows[i].tokens)
+                log_dists = [before[i].following[kept[i]], *logits[at, :length].float().log_softmax(-1)]
+                past = before[i].past.first(rows[i].kept).then(_Past(*(part[at] for part in added)).first(length))
+                result[i] = self._reading(tokens[i], before[i], kept[i], log_dists, past)
+        for i, row in enumerate(rows):
+            if not row.tokens:
+                past = row.past.first(row.kept)
+                result[i] = self._reading(tokens[i], before[i], kept[i], [before[i].following[kept[i]]], past)
+        return [reading for reading in result if reading is not None]
+
+    def _reading(
+        self, tokens: tuple[Tokens, ...], old: Reading, kept: int, log_dists: Sequence[Tensor], past: _Past
+    ) -> Reading:
+        """``log_dists`` are those of the tokens after the kept words, one by one, and of the end."""
+        log_probs, following = list(old.log_probs[:kept]), list(old.following[: kept + 1])
+        at = 0
+        for word in tokens[kept:]:
+            log_probs.append(sum(float(log_dists[at + i][token]) for i, token in enumerate(word)))
+            at += len(word)
+            following.append(log_dists[at].clone())
+        log_probs.append(float(log_dists[at][self._end]))
+        return Reading(tokens, tuple(log_probs), tuple(following), past)
+
+    def log_prob(self, reading: Reading) -> float:
+        return sum(reading.log_probs)
+
+    @torch.inference_mode()
+    def log_probs_filled(
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
+    ) -> list[Array]:
+        """Log-probabilities of whole sentences; only what comes from the slot on is computed."""
+        results = [np.empty(len(filled)) for filled in fillings]
+        rows, places = [], []
+        for i, (slot, filled, reading) in enumerate(zip(slots, fillings, readings, strict=True)):
+            for j, words in enumerate(filled):
+                tokens = self.tokens(slot.fill(words))
+                kept = min(_shared(tokens, reading.tokens), slot.start)
+                row = _Row(_flat(tokens[kept:]), reading.past, reading.num_tokens(kept))
+                first = row.tokens[0] if row.tokens else self._end
+                results[i][j] = sum(reading.log_probs[:kept]) + float(reading.following[kept][first])
+                rows.append(row)
+                places.append((i, j))
+        for group in self._groups(rows):
+            scores = self._continuations([rows[at] for at in group])
+            for at, score in zip(group, scores, strict=True):
+                i, j = places[at]
+                results[i][j] += score
+        return results
+
+    def _continuations(self, rows: Sequence[_Row]) -> list[float]:
+        """Log-probability of all tokens of each row after its first, and of the end."""
+        logits, _ = self._run(rows)
+        targets = torch.full(logits.shape[:2], self._end)
+        real = torch.zeros(logits.shape[:2], dtype=torch.bool)
+        for at, row in enumerate(rows):
+            targets[at, : len(row.tokens) - 1] = torch.tensor(row.tokens[1:])
+            real[at, : len(row.tokens)] = True
+        log_probs = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1).double() - logits.float().logsumexp(-1)
+        return [float(score) for score in (log_probs * real).sum(1)]
+
+    # The network
+
+    def _read_start(self) -> Reading:
+        """The reading of no words at all, which every other goes on from."""
+        try:
+            with torch.inference_mode():
+                output = self._model(input_ids=torch.tensor([self._start]), past_key_values=_new_cache())
+                layers = output.past_key_values.layers
+                keys = torch.stack([layer.keys[0] for layer in layers])
+                values = torch.stack([layer.values[0] for layer in layers])
+                log_dist = output.logits[0, -1].float().log_softmax(-1).clone()
+        except (
+            AttributeError,
+            IndexError,
+            KeyError,
+            NotImplementedError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise InputError(f"{self.name} keeps no plain cache of keys and values; take another model") from error
+        if keys.shape[2] != len(self._start):
+            raise InputError(f"{self.name} keeps no plain cache of keys and values; take another model")
+        self._prefix = _Past(keys, values)
+        return Reading((), (float(log_dist[self._end]),), (log_dist,), self._prefix.first(0))
+
+    def _run(self, rows: Sequence[_Row]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Scores [rows, tokens, vocabulary] of what comes after each token, and the keys and values of the tokens,
+        [rows, layers, heads, tokens, size] each. Padding stands before the start and after the last token."""
+        longest, most = max(len(row.tokens) for row in rows), len(self._start) + max(row.kept for row in rows)
+        ids = torch.full((len(rows), longest), self._end)
+        mask = torch.zeros(len(rows), most + longest, dtype=torch.long)
+        for at, row in enumerate(rows):
+            ids[at, : len(row.tokens)] = torch.tensor(row.tokens)
+            mask[at, most - len(self._start) - row.kept : most + len(row.tokens)] = 1
+        starts = torch.tensor([len(self._start) + row.kept for row in rows])
+        output = self._model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=starts.unsqueeze(1) + torch.arange(longest),
+            past_key_values=self._cache(rows, most),
+            use_cache=True,
+        )
+        layers = output.past_key_values.layers
+        keys = torch.stack([layer.keys[:, :, most:] for layer in layers], 1)
+        return output.logits, (keys, torch.stack([layer.values[:, :, most:] for layer in layers], 1))
+
+    def _cache(self, rows: Sequence[_Row], most: int) -> Any:
+        """A cache with the start and the kept tokens of each row, the last of them in the last place."""
+        pasts: dict[tuple[int, int], int] = {}  # rows of one slot share theirs
+        index = torch.tensor([pasts.setdefault((id(row.past.keys), row.kept), len(pasts)) for row in rows])
+        by_key = {(id(row.past.keys), row.kept): row for row in rows}
+        whole = [self._prefix.then(by_key[key].past.first(key[1])) for key in pasts]
+        keys, values = (_stack_at_end([past[part] for past in whole], most)[:, index] for part in (0, 1))
+        cache = _new_cache()
+        for layer in range(len(keys)):
+            cache.update(keys[layer], values[layer], layer)
+        return cache
+
+    def _groups(self, rows: Sequence[_Row]) -> Iterator[list[int]]:
+        """Indexes of rows that have tokens, of like length, as many as fit into a call."""
+        most = max(1, _MAX_SCORES // len(self._empty.following[0]))
+        group: list[int] = []
+        longest = padding = 0
+        for i in sorted((i for i, row in enumerate(rows) if row.tokens), key=lambda i: -len(rows[i].tokens)):
+            padding += longest - len(rows[i].tokens)
+            if group and (padding > _CALL_TOKENS or (len(group) + 1) * longest > most):
+                yield group
+                group = []
+            if not group:
+                longest, padding = len(rows[i].tokens), 0
+            group.append(i)
+        if group:
+            yield group
+
+    # Proposing
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self._table.words if self._table else ()
+
+    @property
+    def proposable(self) -> NDArray[np.bool_]:
+        return self._table.proposable if self._table else np.empty(0, dtype=np.bool_)
+
+    def log_dist(self, slots: Sequence[Slot], readings: Sequence[Reading]) -> NDArray[np.float32]:
+        """Log-probabilities [slots, words] of the next word, given the words before it; -inf for several tokens.
+
+        Between two marks that one token writes, they are those of a word before both.
+        """
+        if self._table is None:
+            raise ValueError("this reader was made without words to propose")
+        dists = []
+        for slot, reading in zip(slots, readings, strict=True):
+            glued = not self.pieces((*slot.before, "x"))[-1].startswith(" ")
+            after_mark = bool(slot.before) and not text.is_word(slot.before[-1])
+            ids = self._table.ids(text.opening(slot.before) is None, glued, after_mark)
+            log_dist = reading.following[slot.start].numpy()
+            dists.append(np.where(ids < 0, -np.inf, log_dist[ids]).astype(np.float32))
+        return np.stack(dists)
+
+
+class _WordTable:
+    """Which token writes each word: after a space or not, opening a sentence or inside it. -1: it takes several."""
+
+    def __init__(self, words: Sequence[str], encode: Any):
+        self.words = tuple(words)
+        self._leans = np.array([text.detokenise(("x", word)) == f"x{word}" for word in self.words])
+        known = set(self.words)
+        # A word that also stands in the list without its capital is proposed in that form where a sentence opens.
+        doubled = np.array([word[:1].lower() + word[1:] in known and word[:1].isupper() for word in self.words])
+        shown = {False: self.words, True: tuple(map(text.capitalise, self.words))}
+        self._ids = {
+            (opening, space): np.array([_single(encode(space + word)) for word in shown[opening]])
+            for opening, space in itertools.product((False, True), ("", " "))
+        }
+        for space in ("", " "):
+            self._ids[True, space][doubled] = -1
+        self._marks = np.array([not text.is_word(word) for word in self.words])
+        self.proposable = self.ids(False, False, False) >= 0
+
+    def ids(self, opening: bool, glued: bool, after_mark: bool) -> NDArray[np.int64]:
+        tight = self._leans | glued
+        ids = np.where(tight, self._ids[opening, ""], self._ids[opening, " "])
+        return np.where(tight & self._marks, -1, ids) if after_mark else ids  # a mark would join the one before
+
+
+def load_causal(location: str, *, context: str = "", words: Sequence[str] = ()) -> CausalReader:
+    """A model that was pulled, by its name, or any that transformers loads: a hub name, a folder, a ``.gguf`` file."""
+    from redraft.models import hub
+    from redraft.models.pull import SOURCES, pulled
+
+    if source := SOURCES.get(location):
+        tokenizer, model = hub.load(str(pulled(location)))
+        return CausalReader(location, model, tokenizer, context=context, lead=source.lead, words=words)
+    tokenizer, model = hub.load(location)
+    return CausalReader(location, model, tokenizer, context=context, words=words)
+
+
+def _new_cache() -> Any:
+    from transformers import DynamicCache
+
+    return DynamicCache()  # without the model's settings, so that no layer forgets what lies far back
+
+
+def _stack_at_end(parts: Sequence[Tensor], length: int) -> Tensor:
+    """[layers, heads, tokens, size] each, to [layers, parts, heads, length, size] with zeros before."""
+    padded = [torch.nn.functional.pad(part, (0, 0, length - part.shape[2], 0)) for part in parts]
+    return torch.stack(padded, 1)
+
+
+def _joins(left: str, right: str) -> bool:
+    """Whether two pieces are punctuation without a space between them."""
+    return not (right.startswith(" ") or text.is_word(right) or text.is_word(left.strip()))
+
+
+def _flat(tokens: Sequence[Tokens]) -> Tokens:
+    return tuple(itertools.chain.from_iterable(tokens))
+
+
+def _single(tokens: Tokens) -> int:
+    return tokens[0] if len(tokens) == 1 else -1
+
+
+def _shared(left: Sequence[Tokens], right: Sequence[Tokens]) -> int:
+    """Number of words at the beginning whose tokens are the same."""
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))

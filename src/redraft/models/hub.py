@@ -1,0 +1,122 @@
+"""Causal language models as transformers loads them: by hub name, from a folder, from a ``.gguf`` file.
+
+Weights come from safetensors or GGUF alone: a pickled file could run anything.
+"""
+
+import contextlib
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+from redraft.errors import InputError
+
+_PROBE_SECONDS = 10.0
+
+
+def compute_dtype() -> Any:
+    """The precision to compute in: bfloat16 where the processor multiplies it fast, else single precision.
+
+    Asked of the processor and not measured, so that a model gives the same scores in every run on a machine.
+    """
+    import torch
+
+    able = torch.cpu.get_capabilities()
+    return torch.bfloat16 if able.get("avx512_bf16") or able.get("amx_bf16") else torch.float32
+
+
+def load(location: str) -> tuple[Any, Any]:
+    """Tokenizer and model of a folder, a ``.gguf`` file or a hub name, ready to compute."""
+    path = Path(location).expanduser()
+    if location.endswith(".gguf"):
+        if not path.is_file():
+            raise InputError(f"there is no file {location}; give a .gguf file, a folder or the name of a model")
+        return read_gguf(path, compute_dtype())
+    if path.is_dir():
+        return _from_folder(path)
+    if location.startswith((".", "/", "~")) or location.count("/") > 1:
+        raise InputError(f"there is no folder {location}; give a folder, a .gguf file or the name of a model")
+    return _from_hub(location)
+
+
+def read_gguf(path: Path, dtype: Any) -> tuple[Any, Any]:
+    """Tokenizer and model of a GGUF file, its weights unpacked."""
+    from transformers import GgufConfig
+
+    unpacked = {"gguf_file": path.name, "quantization_config": GgufConfig(dequantize=True), "local_files_only": True}
+    try:
+        tokenizer = _tokenizer(str(path.parent), gguf_file=path.name, local_files_only=True)
+        with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that cannot be switched off otherwise
+            return tokenizer, _model(str(path.parent), dtype=dtype, **unpacked)
+    except ImportError as error:
+        raise InputError(f"to read {path.name}, install what it needs: pip install gguf accelerate") from error
+    except Exception as error:  # a damaged file surfaces as almost any type
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's own: a full disk, a file that may not be read
+        raise InputError(f"{path.name} is not a GGUF file of a causal language model: {_reason(error)}") from error
+
+
+def _from_folder(folder: Path) -> tuple[Any, Any]:
+    try:
+        tokenizer = _tokenizer(str(folder), local_files_only=True)
+    except Exception as error:
+        raise InputError(
+            f"{folder} has no tokenizer that can be read ({_reason(error)}); put tokenizer.json beside the model"
+        ) from error
+    try:
+        return tokenizer, _model(str(folder), dtype=compute_dtype(), use_safetensors=True, local_files_only=True)
+    except Exception as error:
+        raise InputError(f"{folder} holds no causal language model in safetensors: {_reason(error)}") from error
+
+
+def _from_hub(name: str) -> tuple[Any, Any]:
+    weights = {"dtype": compute_dtype(), "use_safetensors": True}
+    try:
+        try:
+            return _tokenizer(name, local_files_only=True), _model(name, local_files_only=True, **weights)
+        except OSError:
+            _require_hub(name)
+            return _tokenizer(name), _model(name, **weights)
+    except Exception as error:
+        raise InputError(
+            f"the model {name} cannot be had: {_reason(error)}; check the name and the network, or give a folder"
+        ) from error
+
+
+def _require_hub(name: str) -> None:
+    """Ask once whether the hub has the model: loading at once would try a dead connection again for a minute."""
+    from huggingface_hub import HfApi
+
+    HfApi().model_info(name, timeout=_PROBE_SECONDS)
+
+
+def _tokenizer(location: str, **options: Any) -> Any:
+    from transformers import AutoTokenizer
+
+    silence()
+    tokenizer = AutoTokenizer.from_pretrained(location, **options)
+    if not isinstance(tokenizer.get_vocab(), dict) or len(tokenizer) == 0:
+        raise InputError("its vocabulary is empty")
+    return tokenizer
+
+
+def _model(location: str, **options: Any) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    silence()
+    model = AutoModelForCausalLM.from_pretrained(location, **options)
+    model.train(False)
+    return model
+
+
+def silence() -> None:
+    """No progress bars and notes of transformers' own beside ours."""
+    from transformers.utils.logging import disable_progress_bar, set_verbosity_error
+
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    set_verbosity_error()  # type: ignore[no-untyped-call]
+    disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:160] or type(error).__name__

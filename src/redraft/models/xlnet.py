@@ -1,0 +1,379 @@
+"""XLNet, written for sentences: one segment, and one set of weights that reads in three orders.
+
+A language model has two streams. The *content* stream knows each piece and what it may see; the *query* stream knows
+a piece's place and what is seen from there, and its last layer predicts the piece. What is seen is the order:
+everything before (forward), everything after (backward), or everything but the pieces that are asked for (masked).
+
+The parameters have the names and shapes of ``transformers.XLNetLMHeadModel``, and so have the results, so a checkpoint
+goes either way. It is faster, because each order is computed in its own shape:
+
+* forward and backward, the query of place t + 1 sees what the content of place t sees, so both streams go through
+  every product together under one triangular mask, and the content stops before the last layer;
+* masked, nobody sees the content of a piece that is asked for, so its query takes that place in one stream;
+* the position keys are computed once for the batch instead of once a sentence.
+"""
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
+# Settings of an XLNet that this module computes; any other value is transformers' to run.
+_FIXED = {"attn_type": "bi", "bi_data": False, "clamp_len": -1, "same_length": False, "untie_r": True}
+_INIT_STD = 0.02
+_HIDDEN = -1e30  # added to the score of what may not be seen
+
+
+class Order(enum.Enum):
+    """What a piece is predicted from: the pieces before it, after it, or both."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    MASKED = "masked"
+
+
+@dataclass(frozen=True)
+class XlnetConfig:
+    """Shape of a model; the names are those of ``transformers.XLNetConfig``. No dropout: data is plentiful."""
+
+    vocab_size: int
+    d_model: int = 256
+    n_layer: int = 6
+    n_head: int = 4
+    d_inner: int = 1024
+    ff_activation: str = "gelu"
+    layer_norm_eps: float = 1e-12
+
+    @classmethod
+    def read(cls, config: dict[str, Any]) -> "XlnetConfig":
+        """The part of a checkpoint's configuration that matters here."""
+        return cls(**{name: config[name] for name in cls.__dataclass_fields__ if name in config})
+
+    @staticmethod
+    def supports(config: dict[str, Any]) -> bool:
+        """Whether this module computes what transformers would for that configuration."""
+        return (
+            config.get("model_type") == "xlnet"
+            and config.get("ff_activation", "gelu") in _ACTIVATIONS
+            and all(config.get(name, value) == value for name, value in _FIXED.items())
+            and config.get("d_head", config["d_model"] // config["n_head"]) * config["n_head"] == config["d_model"]
+        )
+
+
+class Memory(NamedTuple):
+    """Keys and values of pieces that were read before, layer by layer; padded in front, so that they end together."""
+
+    key: Tensor  # [layers, sentences, heads, pieces, size]
+    value: Tensor
+    real: Tensor  # [sentences, pieces], false for padding
+
+    def layer(self, number: int) -> "_LayerMemory":
+        return self.key[number], self.value[number]
+
+
+_LayerMemory = tuple[Tensor, Tensor]
+
+
+class _RelativeAttention(nn.Module):
+    def __init__(self, config: XlnetConfig):
+        super().__init__()
+        heads, size = config.n_head, config.d_model // config.n_head
+        self.q, self.k, self.v, self.o, self.r = (
+            nn.Parameter(torch.empty(config.d_model, heads, size).normal_(std=_INIT_STD)) for _ in range(5)
+        )
+        self.r_r_bias, self.r_s_bias, self.r_w_bias = (nn.Parameter(torch.zeros(heads, size)) for _ in range(3))
+        self.seg_embed = nn.Parameter(torch.zeros(2, heads, size))  # unused with one segment; part of the checkpoint
+        self.layer_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
+
+    def keys_values(self, content: Tensor) -> _LayerMemory:
+        """[rows, time, d] to keys and values, each [rows, heads, time, size]."""
+        heads, size = self.q.shape[1:]
+        weights = torch.cat([self.k.flatten(1), self.v.flatten(1)], 1)
+        both = (content.reshape(-1, content.shape[-1]) @ weights).view(*content.shape[:2], 2, heads, size)
+        key, value = both.permute(2, 0, 3, 1, 4)
+        return key, value
+
+    def forward(
+        self,
+        asking: Tensor,
+        own: _LayerMemory,
+        distances: Tensor,
+        mask: Tensor,
+        memory: _LayerMemory | None = None,
+        *,
+        ahead: int = 0,
+    ) -> Tensor:
+        """What each of ``asking`` [rows, streams x time, d] takes from keys and values: the same shape.
+
+        Streams stand one place apart; ``ahead`` is how far the first is ahead of the keys. ``distances`` are the
+        sinusoids of ``distance_range``, ``mask`` [rows, 1, streams x time, keys] is added to the scores.
+        """
+        rows, asks, d_model = asking.shape
+        heads, size = self.q.shape[1:]
+        query = (asking.reshape(-1, d_model) @ (self.q * size**-0.5).flatten(1)).view(rows, asks, heads, size)
+        query = query.transpose(1, 2)  # [rows, heads, asks, size]
+        scores = _to_keys(query + (self.r_w_bias * size**-0.5)[:, None], own[0], memory and memory[0])
+        scores += self._position(query, distances, own[0].shape[2], ahead)
+        scores += mask
+        mixed = _from_values(torch.softmax(scores, -1), own[1], memory and memory[1])
+        merged = mixed.transpose(1, 2).reshape(-1, d_model) @ self.o.flatten(1).T
+        result: Tensor = self.layer_norm(merged.view(rows, asks, d_model) + asking)
+        return result
+
+    def _position(self, query: Tensor, distances: Tensor, time: int, ahead: int) -> Tensor:
+        """Scores by distance, [rows, heads, asks, keys]."""
+        rows, heads, asks, size = query.shape
+        keys = (distances @ self.r.flatten(1)).view(-1, heads, size)
+        # One product a head serves every sentence of the batch.
+        by_head = (query + (self.r_r_bias * size**-0.5)[:, None]).transpose(0, 1).reshape(heads, rows * asks, size)
+        scores = by_head @ keys.permute(1, 2, 0)
+        # Ask t and key c want the column of their distance, time - t - ahead + c: a view one step aslant.
+        span = len(keys)
+        shape = (heads, rows, asks // time, time, span - time)
+        strides = (rows * asks * span, asks * span, time * span - 1, span - 1, 1)
+        aslant: Tensor = scores.as_strided(shape, strides, time - ahead)
+        return aslant.transpose(0, 1).reshape(rows, heads, asks, span - time)
+
+
+def _to_keys(query: Tensor, own: Tensor, memory: Tensor | None) -> Tensor:
+    """Products of queries [rows, heads, asks, size] with the keys of their rows, after those of the memory if any."""
+    scores = query @ own.transpose(-1, -2)
+    if memory is None:
+        return scores
+    # The rows of a sentence share its memory: all their queries meet it in one product.
+    shared = _fold(query, len(memory)) @ memory.transpose(-1, -2)
+    return torch.cat([_unfold(shared, len(query)), scores], -1)
+
+
+def _from_values(attention: Tensor, own: Tensor, memory: Tensor | None) -> Tensor:
+    """Values [rows, heads, keys, size] mixed by attention [rows, heads, asks, keys]."""
+    if memory is None:
+        return attention @ own
+    past = memory.shape[2]
+    shared = _fold(attention[..., :past], len(memory)) @ memory
+    return _unfold(shared, len(attention)) + attention[..., past:] @ own
+
+
+def _fold(tensor: Tensor, sentences: int) -> Tensor:
+    """[rows, heads, asks, n] to [sentences, heads, rows of a sentence x asks, n]."""
+    rows, heads, asks, last = tensor.shape
+    return (
+        tensor.view(sentences, rows // sentences, heads, asks, last).transpose(1, 2).reshape(sentences, heads, -1, last)
+    )
+
+
+def _unfold(tensor: Tensor, rows: int) -> Tensor:
+    """The reverse of ``_fold``."""
+    sentences, heads, asks, last = tensor.shape
+    apart = tensor.view(sentences, heads, rows // sentences, asks * sentences // rows, last).transpose(1, 2)
+    return apart.reshape(rows, heads, -1, last)
+
+
+class _FeedForward(nn.Module):
+    def __init__(self, config: XlnetConfig):
+        super().__init__()
+        self.layer_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
+        self.layer_1 = nn.Linear(config.d_model, config.d_inner)
+        self.layer_2 = nn.Linear(config.d_inner, config.d_model)
+        self._activation = _ACTIVATIONS[config.ff_activation]
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        result: Tensor = self.layer_norm(self.layer_2(self._activation(self.layer_1(hidden))) + hidden)
+        return result
+
+
+class _Layer(nn.Module):
+    def __init__(self, config: XlnetConfig):
+        super().__init__()
+        self.rel_attn = _RelativeAttention(config)
+        self.ff = _FeedForward(config)
+
+    def forward(
+        self,
+        asking: Tensor,
+        content: Tensor,
+        distances: Tensor,
+        mask: Tensor,
+        memory: _LayerMemory | None = None,
+        *,
+        ahead: int = 0,
+    ) -> tuple[Tensor, _LayerMemory]:
+        """What ``asking`` becomes, and the keys and values of ``content``; the rest is the attention's."""
+        own = self.rel_attn.keys_values(content)
+        return self.ff(self.rel_attn(asking, own, distances, mask, memory, ahead=ahead)), own
+
+
+class XlnetTransformer(nn.Module):
+    """The layers, without a head."""
+
+    def __init__(self, config: XlnetConfig):
+        super().__init__()
+        self.word_embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.mask_emb = nn.Parameter(torch.zeros(1, 1, config.d_model))
+        self.layer = nn.ModuleList(_Layer(config) for _ in range(config.n_layer))
+
+    def forward(self, ids: Tensor, real: Tensor, asked: Tensor | None = None) -> Tensor:
+        """Both sides of every piece: ids [rows, time] to [rows, time, d].
+
+        Nobody sees what is not ``real`` or is ``asked`` for; where it is asked for the result is the query stream's.
+        """
+        hidden: Tensor = self.word_embedding(ids)
+        if asked is not None:
+            hidden = torch.where(asked[..., None], self.mask_emb, hidden)
+            real = real & ~asked
+        distances = _sinusoids(_distance_range(ids.shape[1]), hidden.shape[-1])
+        mask = _hiding(~real)[:, None, None, :]
+        for layer in self.layer:
+            hidden, _ = layer(hidden, hidden, distances, mask)
+        return hidden
+
+    def causal(self, ids: Tensor, *, backward: bool = False, memory: Memory | None = None) -> tuple[Tensor, Memory]:
+        """Pieces in reading order, each seen by those that come later: ids [rows, time].
+
+        Gives the query stream [rows, time, d], in which row t predicts piece t + 1, and what to remember of the pieces
+        (without the memory that was given). Rows of one sentence of the memory follow each other.
+        """
+        rows, time = ids.shape
+        content: Tensor = self.word_embedding(ids)
+        hidden = torch.cat([content, self.mask_emb.expand(rows, time, -1)], 1)
+        past = 0 if memory is None else memory.key.shape[3]
+        distances = _sinusoids(_distance_range(time, past) * (-1 if backward else 1), hidden.shape[-1])
+        mask = _causal_mask(rows, time, memory)
+        kept: list[_LayerMemory] = []
+        for number, layer in enumerate(self.layer):
+            last = number == len(self.layer) - 1
+            asking = hidden[:, time:] if last else hidden
+            seen = mask[:, :, : asking.shape[1]]
+            past_layer = None if memory is None else memory.layer(number)
+            hidden, own = layer(asking, hidden[:, :time], distances, seen, past_layer, ahead=int(last))
+            kept.append(own)
+        key, value = (torch.stack(part) for part in zip(*kept, strict=True))
+        return hidden, Memory(key, value, torch.ones(rows, time, dtype=torch.bool))
+
+
+def _distance_range(time: int, past: int = 0) -> Tensor:
+    """The distances from the farthest that a query may ask for, past + time, down to 1 - time."""
+    return torch.arange(past + time, -time, -1)
+
+
+def _sinusoids(distances: Tensor, size: int) -> Tensor:
+    """[n] to [n, size]."""
+    frequencies = 10000.0 ** -(torch.arange(0, size, 2) / size)
+    angles = distances[:, None] * frequencies
+    return torch.cat([angles.sin(), angles.cos()], 1)
+
+
+def _hiding(hidden: Tensor) -> Tensor:
+    return torch.zeros(hidden.shape).masked_fill_(hidden, _HIDDEN)
+
+
+def _causal_mask(rows: int, time: int, memory: Memory | None) -> Tensor:
+    """[1 or rows, 1, 2 x time, keys]: either stream's ask t sees the keys up to t, and all of the memory."""
+    own = _hiding(torch.ones(time, time, dtype=torch.bool).triu(1)).repeat(2, 1)[None, None]
+    if memory is None:
+        return own
+    past = _hiding(~memory.real).repeat_interleave(rows // len(memory.real), 0)[:, None, None, :]
+    return torch.cat([past.expand(-1, -1, 2 * time, -1), own.expand(rows, -1, -1, -1)], -1)
+
+
+class _Bias(nn.Module):
+    """What the output layer has beside the embeddings, which are its weights."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(size))
+
+
+class XlnetLM(nn.Module):
+    """Network only: ids in, predictions out. redraft.models.xlnet_reader makes it a model of sentences."""
+
+    def __init__(self, config: XlnetConfig):
+        super().__init__()
+        self.config = config
+        self.transformer = XlnetTransformer(config)
+        self.lm_loss = _Bias(config.vocab_size)
+        self.apply(initialise)
+        nn.init.normal_(self.transformer.mask_emb, std=_INIT_STD)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Query stream [..., d] to logits [..., pieces]."""
+        return functional.linear(hidden, self.transformer.word_embedding.weight, self.lm_loss.bias)
+
+    def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """Log-probability of one piece a row; [n, d] and [n] to [n]."""
+        logits = self(hidden)
+        picked: Tensor = logits.gather(1, target[:, None]).squeeze(1) - logits.logsumexp(1)
+        return picked
+
+    def loss(self, hidden: Tensor, target: Tensor, columns: "Columns | None" = None) -> Tensor:
+        """Summed negative log-likelihood; [n, d] and [n] to a scalar. ``columns`` make it a cheaper estimate."""
+        weight: Tensor = self.transformer.word_embedding.weight
+        bias: Tensor = self.lm_loss.bias
+        if columns is not None:
+            weight, bias = weight[columns.ids], bias[columns.ids] + columns.log_weights
+            target = torch.searchsorted(columns.ids, target)
+        loss: Tensor = _SummedCrossEntropy.apply(hidden, weight, bias, target)  # type: ignore[no-untyped-call]
+        return loss
+
+
+class Columns(NamedTuple):
+    """Pieces that stand for the whole vocabulary in a training step."""
+
+    ids: Tensor  # ascending
+    log_weights: Tensor  # how many pieces each stands for
+
+
+def sample_columns(target: Tensor, size: int, frequent: int, num: int, generator: torch.Generator) -> Columns:
+    """The frequent pieces, those of the batch, and ``num`` of the others that stand for all of them.
+
+    The sum over these columns has the full softmax's sum as its expectation, for every row of the batch: the first two
+    kinds are counted as they are, the others are drawn alike. Ids are ranks, so that small ones are frequent.
+    """
+    fixed = torch.zeros(size, dtype=torch.bool)
+    fixed[:frequent] = True
+    fixed[target] = True
+    others = (~fixed).nonzero().squeeze(1)
+    num = min(num, len(others))
+    drawn = others[torch.randperm(len(others), generator=generator)[:num]]
+    log_weights = torch.zeros(size)
+    log_weights[drawn] = torch.tensor(len(others) / max(num, 1)).log()
+    fixed[drawn] = True
+    ids = fixed.nonzero().squeeze(1)
+    return Columns(ids, log_weights[ids])
+
+
+class _SummedCrossEntropy(torch.autograd.Function):
+    """Sum of -log softmax(hidden @ weight.T + bias)[target], its gradient taken in the same pass.
+
+    The logits are the largest array of the model; they become the gradient in place while they are in the cache. That
+    is right because the sum is only ever scaled by one number.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> Tensor:
+        logits = torch.addmm(bias, hidden, weight.T)
+        torch.log_softmax(logits, 1, out=logits)
+        loss = -logits.gather(1, target[:, None]).sum()
+        if any(ctx.needs_input_grad):
+            residual = logits.exp_()
+            residual[torch.arange(len(target)), target] -= 1
+            ctx.save_for_backward(residual @ weight, residual.T @ hidden, residual.sum(0))
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        hidden, weight, bias = ctx.saved_tensors
+        return hidden * grads[0], weight * grads[0], bias * grads[0], None
+
+
+def initialise(module: nn.Module) -> None:
+    """Fresh weights of a linear layer or of embeddings."""
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=_INIT_STD)
+    if isinstance(module, nn.Linear):
+        nn.init.zeros_(module.bias)

@@ -1,0 +1,127 @@
+"""XLNet language models in and out of folders, laid out as ``xlnet-base-cased`` is."""
+
+import hashlib
+import json
+import pickle
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from redraft.errors import PackError
+from redraft.files import replacing
+from redraft.models.pieces import PIECES, SentencePieces
+from redraft.models.xlnet import XlnetConfig, XlnetLM
+
+CONFIG, WEIGHTS, OLD_WEIGHTS = "config.json", "model.safetensors", "pytorch_model.bin"
+PIECES_SHA256 = "redraft_pieces_sha256"  # the key in config.json
+_PROBE_SECONDS = 10.0
+_HEAD = "lm_loss.weight"  # the embeddings once more
+
+
+def pieces_sha256(path: Path) -> str:
+    """What identifies a vocabulary."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def save_xlnet(folder: Path, network: XlnetLM, pieces: Path) -> None:
+    """Write a model in half precision with its pieces; ``transformers.XLNetLMHeadModel`` loads it too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if pieces.resolve() != (folder / PIECES).resolve():
+        shutil.copyfile(pieces, folder / PIECES)
+    config = {
+        "architectures": ["XLNetLMHeadModel"],
+        "model_type": "xlnet",
+        **asdict(network.config),
+        "dropout": 0.0,
+        "tie_word_embeddings": True,
+        PIECES_SHA256: pieces_sha256(pieces),
+    }
+    with replacing(folder / CONFIG) as partial:
+        partial.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+    with replacing(folder / WEIGHTS) as partial:
+        from safetensors.torch import save_file
+
+        halves = {name: value.half() for name, value in network.state_dict().items()}
+        save_file(halves, partial, metadata={"format": "pt"})
+
+
+def load_xlnet(name: str | Path) -> tuple[XlnetLM, SentencePieces, Path]:
+    """A language model, its pieces and its folder, from a folder or the name of a hub model; checked before use."""
+    folder = Path(name) if Path(name).is_dir() else _fetch(str(name))
+    config = _read_config(folder)
+    if not (folder / PIECES).is_file():
+        raise PackError(f"{folder} lacks {PIECES}, the SentencePiece model; copy it from where the model came from")
+    splitter = SentencePieces(folder / PIECES)
+    wanted = config.get(PIECES_SHA256)
+    if wanted is not None and wanted != pieces_sha256(folder / PIECES):
+        raise PackError(f"{folder / PIECES} is not the vocabulary that the model was trained with; restore the file")
+    if splitter.size != config["vocab_size"]:
+        raise PackError(f"{folder / PIECES} has {splitter.size:,} pieces, the model {config['vocab_size']:,}")
+    if min(splitter.begin, splitter.end, splitter.padding) == 0:
+        raise PackError(f"{folder / PIECES} lacks <s>, </s> or <pad>; it is not the vocabulary of an XLNet")
+    network = XlnetLM(XlnetConfig.read(config))
+    _load_weights(network, folder)
+    return network.eval(), splitter, folder
+
+
+def _fetch(name: str) -> Path:
+    """The folder of a hub model in the local cache, downloaded if it is not there yet."""
+    import huggingface_hub
+    from huggingface_hub.errors import HFValidationError
+
+    wanted = [CONFIG, PIECES, WEIGHTS, OLD_WEIGHTS]
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=wanted, local_files_only=True))
+    except HFValidationError as error:
+        raise PackError(f"{name} is neither a folder nor the name of a hub model") from error
+    except OSError:
+        pass
+    try:
+        # Asked first: a download would try a dead connection again and again.
+        huggingface_hub.HfApi().model_info(name, timeout=_PROBE_SECONDS)
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=wanted))
+    except Exception as error:  # whatever the network does, the person can do only one thing
+        raise PackError(
+            f"{name} is not on this machine and cannot be fetched ({type(error).__name__}); on a machine with internet "
+            f"run `hf download {name} --local-dir DIR`, copy DIR here and give its path"
+        ) from error
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    try:
+        config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        kind = config.get("model_type")
+    except (OSError, ValueError, AttributeError) as error:
+        raise PackError(f"{folder} holds no model: {CONFIG} is not readable ({error})") from error
+    if kind != "xlnet":
+        raise PackError(f"{folder} holds a model of the type {kind}, not an XLNet; choose an XLNet's folder or name")
+    if not XlnetConfig.supports(config) or config.get("tie_word_embeddings") is False:
+        raise PackError(f"{folder} is an XLNet with settings that redraft does not compute; see its {CONFIG}")
+    return config
+
+
+def _load_weights(network: XlnetLM, folder: Path) -> None:
+    try:
+        given = {name: value.float() for name, value in _read_weights(folder).items() if name != _HEAD}
+        network.load_state_dict(given)
+    except (OSError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+        first = str(error).strip().split("\n")[-1].strip()
+        raise PackError(f"{folder} does not hold the weights that its {CONFIG} describes: {first}") from error
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    if not (folder / WEIGHTS).exists() and (folder / OLD_WEIGHTS).exists():
+        # Older checkpoints are pickled; with weights_only nothing but tensors is read.
+        weights: dict[str, Tensor] = torch.load(folder / OLD_WEIGHTS, weights_only=True)
+        return weights
+    try:
+        return load_file(folder / WEIGHTS)
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error

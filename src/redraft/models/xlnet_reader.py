@@ -1,0 +1,322 @@
+"""XLNet as a model of sentences: scorer and proposer over words, with everything that was read kept.
+
+A forward reader reads the words as a reader sees them, the opening one capitalised. A backward reader reads them from
+the end; it only proposes, and takes every word in its plain form, because the opening word is not known from behind.
+A masked reader proposes from both sides at once, which leaves nothing to keep.
+
+A word may be several pieces, and its pieces are the same wherever it stands. Only words that are one piece are
+proposed: nothing can be glued to a word or put between its pieces.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from redraft import text
+from redraft.models.base import Slot, Words
+from redraft.models.pieces import SentencePieces
+from redraft.models.vocabulary import SPECIALS, Vocabulary
+from redraft.models.xlnet import Memory, Order, XlnetLM
+from redraft.numerics import Array
+
+_CALL_PIECES = 2048  # read in one call
+_CALL_LOGITS = 256  # rows of the output layer computed in one call: they stay in the cache
+_MIN_FILL = 0.8  # shortest over longest row of a call: bounds what padding costs
+_KNOWN = 1 << 18  # words whose pieces are remembered: a guard for servers that run for months
+
+
+class PieceWords:
+    """Between words and pieces. ``vocabulary`` holds the words that are one piece, after the special symbols."""
+
+    def __init__(self, splitter: SentencePieces):
+        whole = splitter.whole_words()
+        self.splitter = splitter
+        self.vocabulary = Vocabulary([*SPECIALS, *(word for word, _ in whole)])
+        self._pieces = torch.tensor([splitter.end] * len(SPECIALS) + [piece for _, piece in whole])
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def proposable(self) -> NDArray[np.bool_]:
+        return np.arange(len(self.vocabulary)) >= len(SPECIALS)
+
+    def split(self, word: str) -> tuple[int, ...]:
+        """A word's pieces."""
+        if word not in self._known:
+            if len(self._known) > _KNOWN:
+                self._known.clear()
+            self._known[word] = self.splitter.split(word)
+        return self._known[word]
+
+    def flat(self, words: Iterable[str]) -> list[int]:
+        """The pieces of several words."""
+        return [piece for word in words for piece in self.split(word)]
+
+    def log_dist(self, logits: Tensor, slots: Sequence[Slot]) -> NDArray[np.float32]:
+        """Logits [slots, pieces] to log-probabilities [slots, words]."""
+        log_probs = logits[:, self._pieces] - logits.logsumexp(1, keepdim=True)
+        log_probs[:, : len(SPECIALS)] = -np.inf
+        dist: NDArray[np.float32] = log_probs.numpy()
+        for row, slot in enumerate(slots):
+            if text.opening(slot.before) is None:
+                # A word that would open the sentence is proposed in its plain form with the probability of its capital.
+                dist[row] = np.where(self.vocabulary.is_plain, dist[row][self.vocabulary.opening_ids], -np.inf)
+        return dist
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A sentence as one reader has read it; the arrays have a row for each number of pieces read, from none to all."""
+
+    ids: tuple[int, ...]  # in reading order
+    firsts: tuple[int, ...]  # pieces read before each word, and in all
+    key: Tensor  # [layers, heads, pieces + 1, size]
+    value: Tensor
+    hidden: Tensor  # [pieces + 1, d]: predicts the piece that comes next
+    log_probs: Tensor  # [pieces + 1], float64: each piece given those before it, then the end
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where reading goes on: after some pieces of a reading."""
+
+    reading: Reading
+    count: int
+
+    @property
+    def key(self) -> Tensor:
+        return self.reading.key[:, :, : self.count + 1]
+
+    @property
+    def value(self) -> Tensor:
+        return self.reading.value[:, :, : self.count + 1]
+
+
+class XlnetReader:
+    """A trained network that reads forward, or backward."""
+
+    def __init__(self, name: str, network: XlnetLM, words: PieceWords, *, backward: bool = False):
+        self.name = name
+        self.vocabulary = words.vocabulary
+        self._network, self._words, self._backward = network.eval(), words, backward
+        splitter = words.splitter
+        self._begin, self._end = (splitter.end, splitter.begin) if backward else (splitter.begin, splitter.end)
+        self._nothing = self._read_nothing()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.vocabulary.words
+
+    @property
+    def proposable(self) -> NDArray[np.bool_]:
+        return self._words.proposable
+
+    @torch.inference_mode()
+    def _read_nothing(self) -> Reading:
+        hidden, kept = self._network.transformer.causal(torch.tensor([[self._begin]]), backward=self._backward)
+        return Reading((), (0,), kept.key[:, 0], kept.value[:, 0], hidden[0], torch.empty(0, dtype=torch.float64))
+
+    def _split(self, words: Words) -> list[tuple[int, ...]]:
+        """Pieces of each word, all in reading order."""
+        if self._backward:
+            return [self._words.split(word)[::-1] for word in reversed(words)]
+        return [self._words.split(word) for word in text.surface(words)]
+
+    @torch.inference_mode()
+    def read(self, sentences: Sequence[Words], old: Sequence[Reading | None]) -> list[Reading]:
+        """Read sentences, each from where it leaves its old reading."""
+        split = [self._split(words) for words in sentences]
+        ids = [tuple(piece for word in words for piece in word) for words in split]
+        starts = [_leaving(new, before or self._nothing) for new, before in zip(ids, old, strict=True)]
+        new = [[list(row[start.count :])] for row, start in zip(ids, starts, strict=True)]
+        readings: list[Reading | None] = [None] * len(ids)
+        for group in _groups(new):
+            hidden, kept = self._continue([new[i] for i in group], [starts[i] for i in group])
+            for row, i in enumerate(group):
+                readings[i] = self._extended(starts[i], split[i], ids[i], hidden[row], kept, row)
+        return self._scored([reading for reading in readings if reading], starts)
+
+    def _extended(
+        self, start: _Start, split: list[tuple[int, ...]], ids: tuple[int, ...], hidden: Tensor, kept: Memory, row: int
+    ) -> Reading:
+        """The reading that goes on from another, still without the scores of what is new."""
+        firsts = tuple(np.cumsum([0, *map(len, split)]).tolist())
+        count = len(ids) - start.count
+        return Reading(
+            ids,
+            firsts,
+            torch.cat([start.key, kept.key[:, row, :, :count]], 2),
+            torch.cat([start.value, kept.value[:, row, :, :count]], 2),
+            torch.cat([start.reading.hidden[: start.count + 1], hidden[:count]]),
+            start.reading.log_probs[: start.count],
+        )
+
+    def _scored(self, readings: Sequence[Reading], starts: Sequence[_Start]) -> list[Reading]:
+        """Readings with the log-probabilities of what is new in them. A backward reader scores nothing."""
+        if self._backward:
+            return list(readings)
+        targets = [[*r.ids[start.count :], self._end] for r, start in zip(readings, starts, strict=True)]
+        hidden = torch.cat([r.hidden[start.count :] for r, start in zip(readings, starts, strict=True)])
+        flat = self._log_prob_of(hidden, torch.tensor([target for row in targets for target in row]))
+        parts = torch.split(flat, [len(row) for row in targets])
+        return [
+            Reading(r.ids, r.firsts, r.key, r.value, r.hidden, torch.cat([r.log_probs, part]))
+            for r, part in zip(readings, parts, strict=True)
+        ]
+
+    def _log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
+        pairs = zip(torch.split(hidden, _CALL_LOGITS), torch.split(target, _CALL_LOGITS), strict=True)
+        return torch.cat([self._network.log_prob_of(*pair) for pair in pairs]).double()
+
+    def _continue(self, rows: Sequence[Sequence[list[int]]], starts: Sequence[_Start]) -> tuple[Tensor, Memory]:
+        """Read on from each start with each of its rows of pieces.
+
+        Gives the query stream [starts x rows, time, d] and what was kept; a start with fewer rows than another is
+        filled up with empty ones.
+        """
+        num, longest = max(map(len, rows)), max(1, *(len(row) for some in rows for row in some))
+        ids = np.full((len(rows), num, longest), self._end, dtype=np.int64)
+        for at, some in enumerate(rows):
+            for number, row in enumerate(some):
+                ids[at, number, : len(row)] = row
+        flat = torch.from_numpy(ids).view(-1, longest)
+        return self._network.transformer.causal(flat, backward=self._backward, memory=_memory(starts))
+
+    def log_prob(self, reading: Reading) -> float:
+        return float(reading.log_probs.sum())
+
+    @torch.inference_mode()
+    def log_dist(self, slots: Sequence[Slot], readings: Sequence[Reading]) -> NDArray[np.float32]:
+        """Log-probabilities [slots, words] of the words that a sentence may hold at each slot."""
+        read = [len(slot.words) - slot.end if self._backward else slot.start for slot in slots]
+        states = torch.stack([r.hidden[r.firsts[at]] for r, at in zip(readings, read, strict=True)])
+        return self._words.log_dist(self._network(states), slots)
+
+    @torch.inference_mode()
+    def log_probs_filled(
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
+    ) -> list[Array]:
+        """Log-probabilities of whole sentences; only what comes from the slot on is computed."""
+        rows = [self._after(slot, words) for slot, words in zip(slots, fillings, strict=True)]
+        starts = [_Start(r, r.firsts[slot.start]) for r, slot in zip(readings, slots, strict=True)]
+        results: list[Array] = [np.empty(0)] * len(slots)
+        for group in _groups(rows):
+            scores = self._continuations([rows[i] for i in group], [starts[i] for i in group])
+            for i, score in zip(group, scores, strict=True):
+                results[i] = float(readings[i].log_probs[: starts[i].count].sum()) + score
+        return results
+
+    def _after(self, slot: Slot, fillings: Sequence[Words]) -> list[list[int]]:
+        """Pieces from the slot to the end, a row a filling."""
+        if text.opening(slot.before) is None:  # the filling may take over the opening capital: write each one out
+            return [self._words.flat(text.surface(slot.fill(words))[slot.start :]) for words in fillings]
+        after = self._words.flat(slot.after)
+        return [self._words.flat(words) + after for words in fillings]
+
+    def _continuations(self, rows: Sequence[list[list[int]]], starts: Sequence[_Start]) -> list[Array]:
+        """Log-probability of each row of pieces and the end, read from where its slot starts."""
+        hidden, _ = self._continue(rows, starts)
+        before = torch.stack([start.reading.hidden[start.count] for start in starts])
+        num = max(map(len, rows))
+        states, targets, owners = [], [], []
+        for at, some in enumerate(rows):
+            for number, row in enumerate(some):
+                states += [before[at : at + 1], hidden[at * num + number, : len(row)]]
+                targets += [*row, self._end]
+                owners += [at * num + number] * (len(row) + 1)
+        scores = self._log_prob_of(torch.cat(states), torch.tensor(targets))
+        totals = torch.zeros(len(rows) * num, dtype=torch.float64).index_add_(0, torch.tensor(owners), scores)
+        return [totals[at * num : at * num + len(some)].numpy() for at, some in enumerate(rows)]
+
+
+class XlnetMaskedReader:
+    """Proposes what may stand in a slot, given the words on both sides of it."""
+
+    def __init__(self, name: str, network: XlnetLM, words: PieceWords):
+        self.name = name
+        self.vocabulary = words.vocabulary
+        self._network, self._words = network.eval(), words
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.vocabulary.words
+
+    @property
+    def proposable(self) -> NDArray[np.bool_]:
+        return self._words.proposable
+
+    def read(self, sentences: Sequence[Words], old: Sequence[None]) -> list[None]:
+        """Nothing: what a word is to its neighbours hangs on which of them is asked for."""
+        return [None] * len(sentences)
+
+    @torch.inference_mode()
+    def log_dist(self, slots: Sequence[Slot], readings: Sequence[None]) -> NDArray[np.float32]:
+        """Log-probabilities [slots, words] of each word standing in each slot."""
+        result = np.empty((len(slots), len(self.vocabulary)), dtype=np.float32)
+        before = [[self._words.splitter.begin, *self._words.flat(text.surface(slot.before))] for slot in slots]
+        after = [[*self._words.flat(slot.after), self._words.splitter.end] for slot in slots]
+        rows = [[[*left, self._words.splitter.padding, *right]] for left, right in zip(before, after, strict=True)]
+        for group in _groups(rows):
+            hidden = self._queries([rows[i][0] for i in group], [len(before[i]) for i in group])
+            result[group] = self._words.log_dist(self._network(hidden), [slots[i] for i in group])
+        return result
+
+    def _queries(self, rows: Sequence[list[int]], places: Sequence[int]) -> Tensor:
+        """The query stream where each row is asked for, [rows, d]."""
+        longest = max(map(len, rows))
+        ids = torch.tensor([row + [self._words.splitter.padding] * (longest - len(row)) for row in rows])
+        real = torch.arange(longest) < torch.tensor([[len(row)] for row in rows])
+        asked = torch.arange(longest) == torch.tensor(places)[:, None]
+        hidden: Tensor = self._network.transformer(ids, real, asked)[asked]
+        return hidden
+
+
+def readers(
+    name: str, network: XlnetLM, splitter: SentencePieces
+) -> tuple[XlnetReader, XlnetReader, XlnetMaskedReader]:
+    """One network as forward, backward and masked reader; their words are the same."""
+    words = PieceWords(splitter)
+    forward = XlnetReader(f"{name}/{Order.FORWARD.value}", network, words)
+    backward = XlnetReader(f"{name}/{Order.BACKWARD.value}", network, words, backward=True)
+    return forward, backward, XlnetMaskedReader(f"{name}/{Order.MASKED.value}", network, words)
+
+
+def _leaving(ids: Sequence[int], before: Reading) -> _Start:
+    """Where a sentence leaves the one that was read before."""
+    pairs = zip(ids, before.ids, strict=False)
+    return _Start(before, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+
+def _memory(starts: Sequence[_Start]) -> Memory:
+    """What was read before each start, padded in front."""
+    longest = max(start.count for start in starts) + 1
+    shape = starts[0].reading.key.shape
+    key, value = (torch.zeros(shape[0], len(starts), shape[1], longest, shape[3]) for _ in range(2))
+    real = torch.zeros(len(starts), longest, dtype=torch.bool)
+    for at, start in enumerate(starts):
+        first = longest - start.count - 1
+        key[:, at, :, first:], value[:, at, :, first:] = start.key, start.value
+        real[at, first:] = True
+    return Memory(key, value, real)
+
+
+def _groups(rows: Sequence[Sequence[Sequence[int]]]) -> Iterator[list[int]]:
+    """Indices of what is read together: alike in length, and not too much of it. Each has some rows of pieces."""
+    lengths = [max(map(len, some), default=0) for some in rows]
+    group: list[int] = []
+    most = 0
+    for i in sorted((i for i, some in enumerate(rows) if some), key=lambda i: -lengths[i]):
+        most_now = max(most, len(rows[i]))
+        if group:
+            longest = lengths[group[0]]
+            if lengths[i] < _MIN_FILL * longest or (len(group) + 1) * most_now * longest > _CALL_PIECES:
+                yield group
+                group, most_now = [], len(rows[i])
+        group.append(i)
+        most = most_now
+    if group:
+        yield group

@@ -1,0 +1,53 @@
+"""XLNet as the masked language model that corrupts sentences."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from redraft.models.base import Slot
+from redraft.models.xlnet_files import WEIGHTS, load_xlnet
+from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader
+
+_DIST_ROWS = 256  # slots whose distributions are held at a time; each is as long as the vocabulary
+
+
+@dataclass(frozen=True)
+class FolderMaskedXlnet:
+    """Loads an XLNet by folder or hub name; travels to workers, which the model need not."""
+
+    source: str
+
+    def __call__(self) -> "XlnetMaskedLm":
+        network, splitter, folder = load_xlnet(self.source)
+        weights = folder / WEIGHTS
+        digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:8] if weights.exists() else "unknown"
+        return XlnetMaskedLm(f"{folder.name}@{digest}", XlnetMaskedReader(folder.name, network, PieceWords(splitter)))
+
+
+class XlnetMaskedLm:
+    """What the words on both sides of a slot make likely."""
+
+    def __init__(self, name: str, reader: XlnetMaskedReader):
+        self._name, self._reader = name, reader
+        self._banned = torch.from_numpy(~reader.proposable)
+
+    @property
+    def card(self) -> dict[str, str]:
+        return {"kind": "masked XLNet", "name": self._name}
+
+    def likeliest(self, slots: Sequence[Slot], num: int) -> list[list[str]]:
+        """The likeliest words of each slot, best first."""
+        chunks = (slots[at : at + _DIST_ROWS] for at in range(0, len(slots), _DIST_ROWS))
+        return [words for chunk in chunks for words in self._top(chunk, num)]
+
+    def _top(self, slots: Sequence[Slot], num: int) -> list[list[str]]:
+        log_dist = torch.from_numpy(self._reader.log_dist(slots, [None] * len(slots)))
+        top = log_dist.masked_fill_(self._banned, -np.inf).topk(min(num, log_dist.shape[1]))
+        words = self._reader.words
+        return [
+            [words[i] for i, score in zip(ids, scores, strict=True) if score > -np.inf]
+            for ids, scores in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+        ]

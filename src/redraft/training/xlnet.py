@@ -1,0 +1,310 @@
+"""Training XLNet as a language model that reads in three orders with one set of weights."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+from torch import Tensor
+
+from redraft import corpus, text
+from redraft.corpus import Encoded
+from redraft.errors import CorpusError, InputError
+from redraft.files import replacing
+from redraft.models.pieces import PIECES, SentencePieces
+from redraft.models.xlnet import Order, XlnetConfig, XlnetLM, sample_columns
+from redraft.models.xlnet_files import load_xlnet, pieces_sha256, save_xlnet
+from redraft.training.lm import MAX_WORDS, Batches
+from redraft.training.loop import BEST, Plan, train
+from redraft.training.muon import Muon
+from redraft.training.pieces import train_pieces
+
+LEARNING_RATE = 3e-3  # from scratch
+FINE_TUNING_RATE = 1e-4
+BATCH_PIECES = 4096
+SCRATCH = "scratch"
+_D_INNER = 512  # a third more tokens a second than 1024, and in hours of training tokens are short
+_ASKED = 0.25  # share of the pieces that the masked order predicts
+_FREQUENT, _SAMPLED = 2000, 1500  # columns of the output layer in a training step
+_SELECTION = 1000  # held-out sentences that choose the best weights; the final scores are of all of them
+_VALIDATION_SEED = 1
+
+
+@dataclass(frozen=True)
+class PieceData:
+    """A corpus in pieces, without BOS and EOS. ``held_out_words`` are the words of each held-out sentence."""
+
+    train: Encoded
+    held_out: Encoded
+    held_out_words: NDArray[np.int64]
+
+
+def prepare(folder: Path, pieces: Path, cache: Path | None = None) -> PieceData:
+    """Split the sentences of a corpus into pieces. With ``cache`` the result is kept in that file."""
+    files = " ".join(f"{path.name}:{path.stat().st_size}" for path in corpus.text_files(folder))
+    fingerprint = f"{pieces_sha256(pieces)} {files}"
+    if cache and cache.exists():
+        with np.load(cache) as kept:
+            if str(kept["fingerprint"]) == fingerprint:
+                train, held_out = (Encoded(kept[f"{s}_ids"], kept[f"{s}_starts"]) for s in ("train", "held"))
+                return PieceData(train, held_out, kept["held_words"])
+    splitter = SentencePieces(pieces)
+    train, _ = encode(splitter, (line for line in corpus.sentences(folder) if not corpus.is_held_out(line)))
+    held_out, num_words = encode(splitter, (line for line in corpus.sentences(folder) if corpus.is_held_out(line)))
+    if not len(train) or not len(held_out):
+        raise CorpusError(f"{folder} is too small: {len(train)} sentences to train on, {len(held_out)} held out")
+    data = PieceData(train, held_out, num_words)
+    if cache:
+        _keep(cache, fingerprint, data)
+    return data
+
+
+def _keep(cache: Path, fingerprint: str, data: PieceData) -> None:
+    with replacing(cache) as path, path.open("wb") as file:
+        np.savez(
+            file,
+            fingerprint=fingerprint,
+            train_ids=data.train.ids,
+            train_starts=data.train.starts,
+            held_ids=data.held_out.ids,
+            held_starts=data.held_out.starts,
+            held_words=data.held_out_words,
+        )
+
+
+def encode(splitter: SentencePieces, lines: Iterable[str]) -> tuple[Encoded, NDArray[np.int64]]:
+    """Sentences in pieces, and how many words each has."""
+    known: dict[str, tuple[int, ...]] = {}
+    rows: list[NDArray[np.uint16]] = []
+    num_words: list[int] = []
+    for line in lines:
+        words = text.tokenise(line)[:MAX_WORDS]
+        for word in words:
+            if word not in known:
+                known[word] = splitter.split(word)
+        rows.append(np.array([i for word in words for i in known[word]], dtype=np.uint16))
+        num_words.append(len(words))
+    ids = np.concatenate(rows) if rows else np.empty(0, np.uint16)
+    return Encoded(ids, np.cumsum([0, *map(len, rows)])), np.array(num_words)
+
+
+class Predictor:
+    """What one order predicts of a batch: the query stream's states and the pieces that they should name."""
+
+    def __init__(self, network: XlnetLM, splitter: SentencePieces):
+        self._network, self._splitter = network, splitter
+
+    def __call__(
+        self, sentences: Sequence[NDArray[np.uint16]], order: Order, asked: Sequence[NDArray[np.int64]] = ()
+    ) -> tuple[Tensor, Tensor]:
+        """[n, d] and [n]. ``asked`` are the places in each sentence that the masked order predicts."""
+        rows = [[self._splitter.begin, *sentence.tolist(), self._splitter.end] for sentence in sentences]
+        if order is Order.MASKED:
+            return self._masked(rows, asked)
+        if order is Order.BACKWARD:
+            rows = [row[::-1] for row in rows]
+        ids, real = _padded(rows, self._splitter.padding)
+        hidden, _ = self._network.transformer.causal(ids[:, :-1], backward=order is Order.BACKWARD)
+        return hidden[real[:, 1:]], ids[:, 1:][real[:, 1:]]
+
+    def _masked(self, rows: Sequence[Sequence[int]], asked: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
+        ids, real = _padded(rows, self._splitter.padding)
+        hidden_pieces = torch.zeros_like(real)
+        for row, places in enumerate(asked):
+            hidden_pieces[row, torch.from_numpy(places) + 1] = True  # BOS comes first
+        return self._network.transformer(ids, real, hidden_pieces)[hidden_pieces], ids[hidden_pieces]
+
+
+def _padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+    longest = max(map(len, rows))
+    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in rows])
+    return ids, torch.arange(longest) < torch.tensor([[len(row)] for row in rows])
+
+
+def ask(lengths: Iterable[int], share: float, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Places to predict in sentences of these lengths: a share of them, one at least."""
+    return [np.sort(rng.permutation(length)[: max(1, round(share * length))]) for length in lengths]
+
+
+class XlnetTask:
+    """An XLNet language model for redraft.training.loop.
+
+    Every batch is shared out among the orders; one that is named twice gets twice the sentences. A token of the loop
+    is a piece that is predicted.
+    """
+
+    def __init__(
+        self,
+        network: XlnetLM,
+        splitter: SentencePieces,
+        data: PieceData,
+        orders: Sequence[Order],
+        *,
+        batch_pieces: int = BATCH_PIECES,
+        seed: int = 0,
+        identity: str = "",
+        log: Path | None = None,
+    ):
+        self._network, self._data, self._orders, self._seed = network, data, tuple(orders), seed
+        self._predict = Predictor(network, splitter)
+        self._batches = Batches(data.train, batch_pieces, seed)
+        self._batch_pieces, self._identity, self._log, self._step = batch_pieces, identity, log, 0
+        self._optimizers = _optimizers(network)
+
+    @property
+    def module(self) -> XlnetLM:
+        return self._network
+
+    @property
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        return self._optimizers
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "orders": [order.value for order in self._orders],
+            "batch_pieces": self._batch_pieces,
+            "sentences": len(self._data.train),
+            "init": self._identity,
+        }
+
+    def loss(self, step: int) -> tuple[Tensor, int]:
+        """Cross entropy of what all orders predict; the output layer is estimated from some of its columns."""
+        self._step = step
+        rng = np.random.default_rng((self._seed, step))
+        rows = self._batches.rows(step)
+        parts = [self._part(rows[at :: len(self._orders)], order, rng) for at, order in enumerate(self._orders)]
+        hidden, target = (torch.cat(part) for part in zip(*(part for part in parts if part), strict=True))
+        generator = torch.Generator().manual_seed(int(rng.integers(1 << 62)))
+        columns = sample_columns(target, self._network.config.vocab_size, _FREQUENT, _SAMPLED, generator)
+        return self._network.loss(hidden, target, columns), len(target)
+
+    def _part(self, rows: NDArray[np.int64], order: Order, rng: np.random.Generator) -> tuple[Tensor, Tensor] | None:
+        if not len(rows):
+            return None
+        sentences = [self._data.train.sentence(row) for row in rows]
+        asked = ask(map(len, sentences), _ASKED, rng) if order is Order.MASKED else ()
+        return self._predict(sentences, order, asked)
+
+    def validate(self) -> float:
+        spread = max(1, len(self._data.held_out) // _SELECTION)
+        found = self.scores(np.arange(0, len(self._data.held_out), spread))
+        if self._log:
+            with self._log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"step": self._step + 1, **found}) + "\n")
+        return float(np.mean(list(found.values())))
+
+    def scores(self, rows: NDArray[np.int64] | None = None) -> dict[str, float]:
+        """NLL of held-out sentences by order: per word and end; masked, of one piece a sentence given all others."""
+        data, rng = self._data.held_out, np.random.default_rng(_VALIDATION_SEED)
+        rows = np.arange(len(data)) if rows is None else rows
+        rows = rows[np.argsort(data.lengths[rows], kind="stable")]
+        asked = ask(data.lengths[rows], 0.0, rng)
+        totals = dict.fromkeys(sorted(set(self._orders), key=list(Order).index), 0.0)
+        with torch.inference_mode():
+            for start in range(0, len(rows), 32):
+                sentences = [data.sentence(row) for row in rows[start : start + 32]]
+                for order in totals:
+                    hidden, target = self._predict(sentences, order, asked[start : start + 32])
+                    totals[order] += self._network.loss(hidden, target).item()
+        words = int(self._data.held_out_words[rows].sum()) + len(rows)
+        return {
+            order.value: round(total / (len(rows) if order is Order.MASKED else words), 4)
+            for order, total in totals.items()
+        }
+
+
+def _optimizers(network: XlnetLM) -> list[torch.optim.Optimizer]:
+    inside = [p for name, p in network.named_parameters() if _is_matrix(name)]
+    others = [p for name, p in network.named_parameters() if not _is_matrix(name)]
+    return [Muon(inside), torch.optim.AdamW(others, betas=(0.9, 0.98), fused=True)]
+
+
+def _is_matrix(name: str) -> bool:
+    return name.endswith((".q", ".k", ".v", ".o", ".r", "layer_1.weight", "layer_2.weight"))
+
+
+def new_xlnet(pieces: Path, shape: Mapping[str, Any] | None = None, seed: int = 0) -> XlnetLM:
+    """A compact XLNet with fresh weights over a SentencePiece vocabulary; ``shape`` are fields of its configuration."""
+    torch.manual_seed(seed)  # torch's initialisers have no generator of their own
+    return XlnetLM(replace(XlnetConfig(SentencePieces(pieces).size, d_inner=_D_INNER), **(shape or {})))
+
+
+def train_xlnet(
+    folder: Path,
+    orders: Sequence[Order],
+    out: Path,
+    *,
+    num_tokens: int,
+    init: str = SCRATCH,
+    pieces: Path | None = None,
+    shape: Mapping[str, Any] | None = None,
+    learning_rate: float | None = None,
+    batch_pieces: int = BATCH_PIECES,
+    validate_every: int = 2_000_000,
+    seed: int = 0,
+    quiet: bool = False,
+) -> dict[str, float]:
+    """Train on a corpus, from scratch or from a checkpoint; call again to resume. Returns NLL on held-out sentences.
+
+    The best weights are left in ``out`` as transformers would save them, with a card that tells their scores.
+    """
+    if not orders:
+        raise InputError("name at least one order: forward, backward or masked")
+    network, spiece = _start(folder, init, pieces, shape, out, seed)
+    data = prepare(folder, spiece, out / "pieces.npz")
+    task = XlnetTask(
+        network,
+        SentencePieces(spiece),
+        data,
+        orders,
+        batch_pieces=batch_pieces,
+        seed=seed,
+        identity=f"{init} {pieces_sha256(spiece)} {network.config}",
+        log=out / "orders.jsonl",
+    )
+    rate = learning_rate or (LEARNING_RATE if init == SCRATCH else FINE_TUNING_RATE)
+    plan = Plan(num_tokens, rate, warmup=0.03, validate_every=validate_every, seed=seed)
+    train(task, plan, out, quiet=quiet)
+    network.load_state_dict(load_file(out / BEST))
+    scores = task.scores()
+    save_xlnet(out, network.eval(), spiece)
+    _write_card(out, folder, plan, task, scores)
+    return scores
+
+
+def _start(
+    folder: Path, init: str, pieces: Path | None, shape: Mapping[str, Any] | None, out: Path, seed: int
+) -> tuple[XlnetLM, Path]:
+    if init != SCRATCH:
+        if pieces is not None:
+            raise InputError("a model that was trained before has its own pieces; leave --pieces out")
+        network, _, source = load_xlnet(init)
+        return network, source / PIECES
+    if pieces is None:
+        pieces = out / PIECES
+        if not pieces.exists():
+            train_pieces(folder, pieces)
+    return new_xlnet(pieces, shape, seed), pieces
+
+
+def _write_card(out: Path, folder: Path, plan: Plan, task: XlnetTask, scores: dict[str, float]) -> None:
+    content = {
+        "trained_on": [path.name for path in corpus.text_files(folder)],
+        "training": {
+            "pieces_predicted": plan.num_tokens,
+            "learning_rate": plan.learning_rate,
+            "seed": plan.seed,
+            "orders": task.settings["orders"],
+            "batch_pieces": task.settings["batch_pieces"],
+        },
+        "nll": scores,
+        "nll_note": "Nats per word and sentence end on held-out sentences; masked: per piece, given all the others.",
+    }
+    with replacing(out / "card.json") as partial:
+        partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,233 @@
+"""The laws of a scorer for causal models: cached = recomputed, batch = single, filled = whole, all = a plain loop."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.models.making import make_model, make_tokenizer, write_gguf
+
+from redraft import text
+from redraft.errors import InputError, PackError
+from redraft.models import causal, hub
+from redraft.models.base import Slot
+from redraft.models.causal import CausalReader, load_causal
+
+_WORDS = [
+    "the",
+    "dog",
+    "sees",
+    "a",
+    "doctor",
+    "'s",
+    ",",
+    ".",
+    '"',
+    "'",
+    "Obama",
+    "(",
+    ")",
+    "isn",
+    "'t",
+    "naïve",
+    "$",
+    "3",
+]
+_sentences = st.lists(st.sampled_from(_WORDS), max_size=9).map(tuple)
+_DOG = ("the", "dog", "sees", "a", "house", ".")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return make_tokenizer()
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama", "gemma"])
+def reader(request, tokenizer):
+    return CausalReader("tiny", make_model(request.param, len(tokenizer)), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def llama(tokenizer):
+    return make_model("llama", len(tokenizer))
+
+
+def _score(reader, words):
+    return reader.log_prob(reader.read([words], [None])[0])
+
+
+def _plain_loop(reader, tokenizer, words, start="<s>.\n"):
+    """One forward call of transformers over all tokens."""
+    first = tokenizer.encode(start, add_special_tokens=False)
+    rest = [*itertools.chain(*reader.tokens(words)), *tokenizer.encode("\n", add_special_tokens=False)]
+    with torch.no_grad():
+        log_probs = reader._model(input_ids=torch.tensor([[*first, *rest]])).logits[0].double().log_softmax(-1)
+    return sum(float(log_probs[len(first) - 1 + at, token]) for at, token in enumerate(rest))
+
+
+@given(_sentences)
+@settings(max_examples=15)
+def test_equals_a_plain_loop(reader, tokenizer, words):
+    assert _score(reader, words) == pytest.approx(_plain_loop(reader, tokenizer, words), abs=1e-4)
+
+
+@given(st.lists(_sentences, min_size=1, max_size=4), st.lists(_sentences, min_size=4, max_size=4))
+@settings(max_examples=15)
+def test_reading_on_from_an_old_reading_changes_nothing(reader, sentences, others):
+    old = reader.read(others, [None] * 4)[: len(sentences)]
+    for words, reading in zip(sentences, reader.read(sentences, old), strict=True):
+        fresh = reader.read([words], [None])[0]
+        assert reading.tokens == fresh.tokens
+        assert reading.log_probs == pytest.approx(fresh.log_probs, abs=1e-4)
+        assert torch.stack(reading.following).allclose(torch.stack(fresh.following), atol=1e-4)
+        assert all(a.allclose(b, atol=1e-4) for a, b in zip(reading.past, fresh.past, strict=True))
+
+
+@given(st.data())
+@settings(max_examples=15)
+def test_filled_slots_score_like_whole_sentences(reader, data):
+    slots, fillings = [], []
+    for _ in range(data.draw(st.integers(1, 3))):
+        words = data.draw(_sentences)
+        start = data.draw(st.integers(0, len(words)))
+        slots.append(Slot(words, start, data.draw(st.integers(start, min(len(words), start + 2)))))
+        fillings.append(data.draw(st.lists(st.lists(st.sampled_from(_WORDS), max_size=2).map(tuple), max_size=3)))
+    readings = reader.read([slot.words for slot in slots], [None] * len(slots))
+    for slot, filled, scores in zip(slots, fillings, reader.log_probs_filled(slots, fillings, readings), strict=True):
+        assert scores == pytest.approx([_score(reader, slot.fill(words)) for words in filled], abs=1e-4)
+
+
+def test_batches_do_not_matter(reader, monkeypatch):
+    slots = [Slot(_DOG, 1, 2), Slot(("a", *_DOG * 3), 2, 2)]
+    fillings = [[("doctor",), (), ("Obama", "'s")], [("naïve",), ("the",)]]
+    readings = reader.read([slot.words for slot in slots], [None, None])
+    together = reader.log_probs_filled(slots, fillings, readings)
+    monkeypatch.setattr(causal, "_MAX_SCORES", 1)
+    for got, expected in zip(reader.log_probs_filled(slots, fillings, readings), together, strict=True):
+        assert got == pytest.approx(expected, abs=1e-4)
+    alone = reader.read([slots[1].words], [None])[0]
+    assert alone.log_probs == pytest.approx(readings[1].log_probs, abs=1e-4)
+
+
+@given(_sentences)
+@settings(max_examples=30)
+def test_tokens_spell_the_text(reader, tokenizer, words):
+    assert "".join(reader.pieces(words)) == text.render(words)
+    assert tokenizer.decode([t for word in reader.tokens(words) for t in word]) == text.render(words)
+
+
+@given(_sentences, _sentences, _sentences)
+@settings(max_examples=30)
+def test_tokens_do_not_hang_on_what_follows(reader, before, left, right):
+    before, count = (*before, "dog"), len(before) + 1
+    assert reader.tokens(before + left)[:count] == reader.tokens(before + right)[:count]
+
+
+@pytest.mark.parametrize("words", ['the dog isn \'t " old . "', '( " the dog " ) , $ 3 !', "Obama 's dog ( naïve ) ?"])
+def test_tokens_are_those_of_the_text(reader, tokenizer, words):
+    found = reader.tokens(tuple(words.split()))
+    assert list(itertools.chain(*found)) == tokenizer.encode(text.render(words.split()), add_special_tokens=False)
+
+
+def test_tokens_of_a_word_are_the_same_after_any_word(reader):
+    places = [reader.tokens(words) for words in (("a", "dog", "sees"), ("the", "doctor", "sees"), ("$", "3", "sees"))]
+    assert len({tokens[2] for tokens in places}) == 1
+
+
+def test_pieces_are_written_as_people_do(reader):
+    words = ("the", "dog", "isn", "'t", '"', "old", '"', "(", "yet", ")", ".")
+    assert reader.pieces(words) == ["The", " dog", " isn", "'t", ' "', "old", '"', " (", "yet", ")", "."]
+
+
+def test_the_score_of_no_words_is_the_end(reader, tokenizer):
+    assert _score(reader, ()) == pytest.approx(_plain_loop(reader, tokenizer, ()), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("context", "start", "first"),
+    [
+        ("The park:", "<s>The park:\n", "The"),
+        ("The park:\n", "<s>The park:\n", "The"),
+        ("He said ", "<s>He said", " The"),
+    ],
+)
+def test_context_stands_before_the_sentence(llama, tokenizer, context, start, first):
+    reader = CausalReader("tiny", llama, tokenizer, context=context)
+    assert reader.pieces(_DOG)[0] == first
+    assert _score(reader, _DOG) == pytest.approx(_plain_loop(reader, tokenizer, _DOG, start), abs=1e-4)
+    assert _score(reader, _DOG) != pytest.approx(_score(CausalReader("tiny", llama, tokenizer), _DOG), abs=1e-2)
+    assert context in reader.name.encode().decode("unicode_escape")
+
+
+def test_a_context_longer_than_the_window(tokenizer):
+    model = make_model("llama", len(tokenizer), window=32)
+    with pytest.raises(InputError, match=r"the context has \d+ tokens, and tiny reads at most 32 .*; shorten it"):
+        CausalReader("tiny", model, tokenizer, context="dog " * 40)
+    with pytest.raises(InputError, match=r"reads at most 32 tokens, and \d+ are needed"):
+        CausalReader("tiny", model, tokenizer).read([("dog",) * 40], [None])
+
+
+def test_proposes_the_next_word(llama, tokenizer):
+    words = ["the", "The", "dog", "doctor", ",", "'s", "unheardof", "Zzz"]
+    single = {w for w in words if len(tokenizer.encode(f" {w}")) == 1 or w in (",", "'s")}
+    reader = CausalReader("tiny", llama, tokenizer, words=words)
+    assert set(itertools.compress(words, reader.proposable)) == single
+    assert {"the", "The", "doctor", ","} <= single
+    slots = [Slot(_DOG, 2, 3), Slot(_DOG, 0, 1), Slot(("(", "a"), 1, 1)]
+    readings = reader.read([slot.words for slot in slots], [None] * 3)
+    dist = reader.log_dist(slots, readings)
+    for slot, row in zip(slots, dist, strict=True):
+        for word, found in zip(words, row, strict=True):
+            if np.isfinite(found):
+                read = reader.read([(*slot.before, word)], [None])[0]
+                assert found == pytest.approx(read.log_probs[slot.start], abs=1e-4)
+    assert dist[1][1] == -np.inf  # "The" opens a sentence as "the" does, and is proposed once
+    assert dist[0][words.index(",")] > -np.inf
+
+
+def test_no_end_at_all(llama):
+    bare = make_tokenizer(pad_token="<s>")
+    assert CausalReader("tiny", llama, bare)._end == bare.encode("\n")[0]
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(models.WordLevel({"<unk>": 0, "the": 1}, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    with pytest.raises(InputError, match="neither a newline nor an end token"):
+        CausalReader("tiny", llama, PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>"))
+
+
+def test_loads_a_folder_and_a_gguf_file(tmp_path, llama, tokenizer):
+    expected = _score(CausalReader("tiny", llama, tokenizer), _DOG)
+    llama.save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    write_gguf(tmp_path / "tiny.gguf", llama, tokenizer)
+    for place in ("tiny", "tiny.gguf"):
+        assert _score(load_causal(str(tmp_path / place)), _DOG) == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_folder_without_a_tokenizer(tmp_path, llama):
+    llama.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="has no tokenizer that can be read") as caught:
+        load_causal(str(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_not_there(tmp_path, monkeypatch):
+    def refuse(name):
+        raise ConnectionError("no route to the hub")
+
+    monkeypatch.setattr(hub, "_require_hub", refuse)
+    with pytest.raises(InputError, match="no-such-model cannot be had: no route to the hub; check the name"):
+        load_causal("no-such-model")
+    with pytest.raises(InputError, match="there is no folder"):
+        load_causal("./no/such/folder")
+    with pytest.raises(InputError, match="there is no file"):
+        load_causal("no.gguf")
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF nonsense")
+    with pytest.raises(InputError, match="not a GGUF file"):
+        load_causal(str(tmp_path / "bad.gguf"))
+    with pytest.raises(PackError, match="run: redraft pull smollm2"):
+        load_causal("smollm2")

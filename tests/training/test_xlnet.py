@@ -1,0 +1,179 @@
+"""Training XLNet: what is predicted, that it learns, that it can be stopped, and that its folder serves others."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from safetensors.torch import load_file
+
+from redraft.app.train_xlnet import xlnet_lm
+from redraft.errors import InputError, PackError
+from redraft.models.pieces import PIECES, SentencePieces
+from redraft.models.xlnet import Order
+from redraft.models.xlnet_files import load_xlnet
+from redraft.models.xlnet_reader import readers
+from redraft.training.classifier import classifier_from
+from redraft.training.loop import BEST, Plan, train
+from redraft.training.muon import orthogonal
+from redraft.training.xlnet import PieceData, Predictor, XlnetTask, ask, new_xlnet, prepare, train_xlnet
+from tests.xlnets import make_pieces
+
+_SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
+_ALL = list(Order)
+
+
+@pytest.fixture(scope="module")
+def pieces(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_pieces(made_corpus, tmp_path_factory.mktemp("pieces"))
+
+
+@pytest.fixture(scope="module")
+def data(made_corpus: Path, pieces: Path) -> PieceData:
+    return prepare(made_corpus, pieces)
+
+
+@pytest.fixture(scope="module")
+def trained(made_corpus: Path, pieces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("trained")
+    options = {"learning_rate": 1e-2, "batch_pieces": 512, "validate_every": 15_000, "quiet": True}
+    train_xlnet(made_corpus, _ALL, out, num_tokens=45_000, pieces=pieces, shape=_SHAPE, **options)  # type: ignore[arg-type]
+    return out
+
+
+def _task(data: PieceData, pieces: Path, orders: list[Order] = _ALL) -> XlnetTask:
+    return XlnetTask(new_xlnet(pieces, _SHAPE), SentencePieces(pieces), data, orders, batch_pieces=256)
+
+
+def test_what_each_order_predicts(data: PieceData, pieces: Path) -> None:
+    splitter = SentencePieces(pieces)
+    predict = Predictor(new_xlnet(pieces, _SHAPE), splitter)
+    sentences = [data.train.sentence(0), data.train.sentence(1)]
+    one, two = (sentence.tolist() for sentence in sentences)
+    _, forward = predict(sentences, Order.FORWARD)
+    assert forward.tolist() == [*one, splitter.end, *two, splitter.end]
+    _, backward = predict(sentences, Order.BACKWARD)
+    assert backward.tolist() == [*one[::-1], splitter.begin, *two[::-1], splitter.begin]
+    hidden, asked = predict(sentences, Order.MASKED, [np.array([1, 3]), np.array([0])])
+    assert asked.tolist() == [one[1], one[3], two[0]]
+    assert hidden.shape == (3, 32)
+
+
+def test_padding_and_neighbours_change_no_prediction(data: PieceData, pieces: Path) -> None:
+    predict = Predictor(new_xlnet(pieces, _SHAPE).eval(), SentencePieces(pieces))
+    sentences = [data.train.sentence(i)[: 4 + 2 * i] for i in range(3)]
+    places = [np.array([i]) for i in range(3)]
+    with torch.inference_mode():
+        for order in Order:
+            together, _ = predict(sentences, order, places)
+            alone = [predict([s], order, [p])[0] for s, p in zip(sentences, places, strict=True)]
+            torch.testing.assert_close(together, torch.cat(alone), rtol=1e-4, atol=1e-5)
+
+
+def test_places_to_ask_for() -> None:
+    found = ask([1, 5, 20], 0.2, np.random.default_rng(0))
+    assert [len(places) for places in found] == [1, 1, 4]
+    assert all(len(set(places.tolist())) == len(places) for places in found)
+
+
+@pytest.mark.parametrize("order", Order)
+def test_a_network_overfits_a_batch(data: PieceData, pieces: Path, order: Order) -> None:
+    few = replace(data, held_out=data.train, held_out_words=data.train.lengths)
+    task = XlnetTask(new_xlnet(pieces, _SHAPE), SentencePieces(pieces), few, [order], batch_pieces=100)
+    rows = task._batches.rows(0)
+    untrained = task.scores(rows)[order.value]
+    for step in range(80):
+        loss, num = task.loss(0)
+        (loss / num).backward()
+        for optimizer in task.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = 3e-2 * min(1, (step + 1) / 10) * (1 - step / 81)
+            optimizer.step()
+            optimizer.zero_grad()
+    assert untrained > 4
+    if order is Order.MASKED:  # what it is asked for in training and in scoring are not the same pieces
+        assert loss.item() / num < 0.5
+    else:
+        assert task.scores(rows)[order.value] < 0.4
+
+
+def test_a_run_that_was_cut_off_ends_with_the_same_weights(
+    data: PieceData, pieces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan(3000, learning_rate=1e-2, validate_every=1500)
+    whole = train(_task(data, pieces), plan, tmp_path / "whole", quiet=True)
+    task = _task(data, pieces)
+    plain = task.loss
+
+    def cut(step: int):  # type: ignore[no-untyped-def]
+        if step == 9:
+            raise KeyboardInterrupt
+        return plain(step)
+
+    monkeypatch.setattr(task, "loss", cut)
+    with pytest.raises(KeyboardInterrupt):
+        train(task, plan, tmp_path / "cut", quiet=True)
+    assert train(_task(data, pieces), plan, tmp_path / "cut", quiet=True) == whole
+    a, b = (load_file(tmp_path / name / BEST) for name in ("whole", "cut"))
+    assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+def test_training_leaves_a_model_with_a_card(trained: Path) -> None:
+    card = json.loads((trained / "card.json").read_text())
+    assert set(card["nll"]) == {"forward", "backward", "masked"}
+    assert card["nll"]["forward"] < 2.2
+    curve = [json.loads(line) for line in (trained / "orders.jsonl").read_text().splitlines()]
+    assert curve[-1]["forward"] < curve[0]["forward"] - 1
+    forward, *_ = readers("trained", *load_xlnet(trained)[:2])
+    good, bad = (tuple(s.split()) for s in ("the old man sees a red house .", "house the a sees man red old ."))
+    scores = [forward.log_prob(reading) for reading in forward.read([good, bad], [None, None])]
+    assert scores[0] > scores[1] + 5
+
+
+def test_a_classifier_starts_from_its_weights(trained: Path) -> None:
+    network, splitter = classifier_from(trained)
+    kept, given = network.state_dict(), load_xlnet(trained)[0].state_dict()
+    assert splitter.size == len(given["lm_loss.bias"])
+    assert all(torch.equal(kept[name], given[name]) for name in given if name.startswith("transformer."))
+
+
+def test_training_goes_on_from_another_model(made_corpus: Path, trained: Path, tmp_path: Path) -> None:
+    options = ["--orders", "forward", "--corpus", str(made_corpus), "--out", str(tmp_path), "--batch", "512"]
+    result = CliRunner().invoke(xlnet_lm, [*options, "--init", str(trained), "--tokens", "2000"])
+    assert result.exit_code == 0, result.output
+    assert "forward:" in result.output
+    assert "masked" not in result.output
+    before = json.loads((trained / "card.json").read_text())["nll"]["forward"]
+    assert json.loads((tmp_path / "card.json").read_text())["nll"]["forward"] < before + 0.1
+    assert (tmp_path / PIECES).read_bytes() == (trained / PIECES).read_bytes()
+
+
+def test_what_cannot_be_is_refused(made_corpus: Path, pieces: Path, trained: Path, tmp_path: Path) -> None:
+    options = ["--corpus", str(made_corpus), "--out", str(tmp_path)]
+    result = CliRunner().invoke(xlnet_lm, [*options, "--orders", "forward,sideways"])
+    assert isinstance(result.exception, InputError)
+    assert "sideways" in str(result.exception)
+    with pytest.raises(InputError, match="has its own pieces"):
+        train_xlnet(made_corpus, _ALL, tmp_path, num_tokens=10, init=str(trained), pieces=pieces)
+    with pytest.raises(InputError, match="at least one order"):
+        train_xlnet(made_corpus, [], tmp_path, num_tokens=10, pieces=pieces)
+    with pytest.raises(PackError, match="holds no model"):
+        train_xlnet(made_corpus, _ALL, tmp_path, num_tokens=10, init=str(made_corpus))
+
+
+def test_prepared_data_is_kept(made_corpus: Path, pieces: Path, data: PieceData, tmp_path: Path) -> None:
+    first, again = (prepare(made_corpus, pieces, tmp_path / "pieces.npz") for _ in range(2))
+    for kept in (first, again):
+        assert np.array_equal(kept.train.ids, data.train.ids)
+        assert np.array_equal(kept.held_out_words, data.held_out_words)
+
+
+def test_orthogonal_matrices_have_singular_values_near_one() -> None:
+    matrices = torch.randn(3, 8, 20, generator=torch.Generator().manual_seed(0))
+    for given in (matrices, matrices.transpose(1, 2)):
+        values = torch.linalg.svdvals(orthogonal(given))
+        assert values.min() > 0.5
+        assert values.max() < 1.4
