@@ -1,6 +1,7 @@
 """LSTM models in and out of packs."""
 
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,15 @@ def load_lstm(pack: Pack, part: str) -> LstmReader:
     """The LSTM of a pack as a reader of sentences; the part "backward" reads from the end."""
     require(pack, [part])
     entry = pack.parts[part]
-    vocabulary = Vocabulary((pack.folder / entry["words"]).read_text(encoding="utf-8").split("\n")[:-1])
+    vocabulary = _read_words(pack.folder / entry["words"], pack.fingerprint)
     if vocabulary.sha256 != entry["words_sha256"]:
         raise PackError(f"pack {pack.name}: {entry['words']} is not the word list that {part} was trained with")
     network = LstmLM(LstmConfig.from_json(entry["config"]))
     network.load_state_dict(dequantise(load_file(pack.folder / entry["weights"])))
     return LstmReader(f"{pack.name}/{part}", network, vocabulary, backward=part == "backward")
+
+
+@lru_cache(maxsize=2)
+def _read_words(path: Path, fingerprint: str) -> Vocabulary:
+    """One word list serves both directions; its tables are made once."""
+    return Vocabulary(path.read_text(encoding="utf-8").split("\n")[:-1])
