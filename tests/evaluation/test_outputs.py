@@ -59,7 +59,7 @@ BAD = [
     ('{"id": 1, "text": "a", "seconds": -1}', "seconds must be a number"),
     ('{"id": 1, "text": "a", "steps": 1' + "0" * 400 + "}", "steps must be a number"),
     ('{"id": 1, "text": "a", "trace": {}}', "trace must be a list"),
-    ('{"id": 1, "text": "a", "trace": [{"action": "swap", "accepted": true}]}', "step 1 of its trace needs an action"),
+    ('{"id": 1, "text": "a", "trace": [{"action": "jump", "accepted": true}]}', "step 1 of its trace needs an action"),
     ('{"id": 1, "text": "a", "trace": [{"action": "insert"}]}', "step 1 of its trace needs an action"),
     ('{"id": 1, "text": "a", "reference": " "}', "line 1 has no reference"),
 ]

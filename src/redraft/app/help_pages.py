@@ -10,7 +10,8 @@ _WIDTH = 100
 
 
 def _pages(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
-    context = click.Context(command, info_name=name, parent=parent, terminal_width=_WIDTH)
+    settings = {**command.context_settings, "terminal_width": _WIDTH}
+    context = click.Context(command, info_name=name, parent=parent, **settings)
     yield f"## {context.command_path}\n\n```\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
