@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _MAX_BATCH = 512  # tokens, padding counted; a vocabulary of 262,000 then takes half a gigabyte of scores
-_PROBE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,49 +123,14 @@ def _settings(name: str, sha256: str, source: JudgeSource) -> dict[str, str]:
 
 
 def _load(name: str, location: str) -> tuple[Any, Any]:
-    try:
-        try:
-            return _from_pretrained(location, local_only=True)
-        except OSError:
-            if os.path.isdir(location):
-                raise
-            _require_hub(location)
-            return _from_pretrained(location, local_only=False)
-    except Exception as error:  # a damaged file or an unknown architecture surfaces as almost any type
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(
-            f"the judge {name} cannot be loaded: {reason}; give a folder or hub name of a causal language model "
-            f"with safetensors"
-        ) from error
-
-
-def _from_pretrained(location: str, *, local_only: bool) -> tuple[Any, Any]:
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    _silence()
-    tokenizer = AutoTokenizer.from_pretrained(location, local_files_only=local_only)
-    # Safetensors alone: a pickled file could run anything.
-    model = AutoModelForCausalLM.from_pretrained(
-        location, dtype=torch.float32, use_safetensors=True, local_files_only=local_only
-    )
-    model.train(False)
-    return tokenizer, model
+    from redraft.models import hub
 
-
-def _silence() -> None:
-    """No progress bars and notes of transformers' own beside ours."""
-    from transformers.utils.logging import disable_progress_bar, set_verbosity_error
-
-    set_verbosity_error()  # type: ignore[no-untyped-call]
-    disable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-def _require_hub(location: str) -> None:
-    """Ask once whether the hub has the model: loading at once would try a dead connection again for a minute."""
-    from huggingface_hub import HfApi
-
-    HfApi().model_info(location, timeout=_PROBE_SECONDS)
+    try:
+        return hub.load(location, torch.float32)  # a figure must not hang on the processor
+    except InputError as error:
+        raise InputError(f"the judge {name} cannot be loaded: {error}") from error
 
 
 def _ids(tokenizer: Any, given: str | None, special: Sequence[int | None], name: str) -> tuple[int, ...]:

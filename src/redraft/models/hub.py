@@ -25,18 +25,19 @@ def compute_dtype() -> Any:
     return torch.bfloat16 if able.get("avx512_bf16") or able.get("amx_bf16") else torch.float32
 
 
-def load(location: str) -> tuple[Any, Any]:
-    """Tokenizer and model of a folder, a ``.gguf`` file or a hub name, ready to compute."""
+def load(location: str, dtype: Any = None) -> tuple[Any, Any]:
+    """Tokenizer and model of a folder, a ``.gguf`` file or a hub name, in the fastest precision unless one is given."""
+    dtype = dtype or compute_dtype()
     path = Path(location).expanduser()
     if location.endswith(".gguf"):
         if not path.is_file():
             raise InputError(f"there is no file {location}; give a .gguf file, a folder or the name of a model")
-        return read_gguf(path, compute_dtype())
+        return read_gguf(path, dtype)
     if path.is_dir():
-        return _from_folder(path)
+        return _from_folder(path, dtype)
     if location.startswith((".", "/", "~")) or location.count("/") > 1:
         raise InputError(f"there is no folder {location}; give a folder, a .gguf file or the name of a model")
-    return _from_hub(location)
+    return _from_hub(location, dtype)
 
 
 def read_gguf(path: Path, dtype: Any) -> tuple[Any, Any]:
@@ -56,7 +57,7 @@ def read_gguf(path: Path, dtype: Any) -> tuple[Any, Any]:
         raise InputError(f"{path.name} is not a GGUF file of a causal language model: {_reason(error)}") from error
 
 
-def _from_folder(folder: Path) -> tuple[Any, Any]:
+def _from_folder(folder: Path, dtype: Any) -> tuple[Any, Any]:
     try:
         tokenizer = _tokenizer(str(folder), local_files_only=True)
     except Exception as error:
@@ -64,13 +65,13 @@ def _from_folder(folder: Path) -> tuple[Any, Any]:
             f"{folder} has no tokenizer that can be read ({_reason(error)}); put tokenizer.json beside the model"
         ) from error
     try:
-        return tokenizer, _model(str(folder), dtype=compute_dtype(), use_safetensors=True, local_files_only=True)
+        return tokenizer, _model(str(folder), dtype=dtype, use_safetensors=True, local_files_only=True)
     except Exception as error:
         raise InputError(f"{folder} holds no causal language model in safetensors: {_reason(error)}") from error
 
 
-def _from_hub(name: str) -> tuple[Any, Any]:
-    weights = {"dtype": compute_dtype(), "use_safetensors": True}
+def _from_hub(name: str, dtype: Any) -> tuple[Any, Any]:
+    weights = {"dtype": dtype, "use_safetensors": True}
     try:
         try:
             return _tokenizer(name, local_files_only=True), _model(name, local_files_only=True, **weights)

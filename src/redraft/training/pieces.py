@@ -28,6 +28,7 @@ def train_pieces(folder: Path, out: Path, *, num_pieces: int = NUM_PIECES, num_s
                 vocab_size=num_pieces,
                 model_type="unigram",
                 character_coverage=1.0,
+                split_by_unicode_script=False,  # "'s" and "U.S." can then be one piece, and be proposed as a word
                 unk_id=0,
                 bos_id=1,
                 eos_id=2,
