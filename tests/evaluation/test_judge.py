@@ -101,7 +101,7 @@ def test_unknown_name_is_asked_for_once(monkeypatch):
         raise ConnectionError("no route to the hub")
 
     monkeypatch.setattr(hub, "_require_hub", refuse)
-    with pytest.raises(InputError, match="no-such-judge cannot be loaded: .*no route to the hub"):
+    with pytest.raises(InputError, match=r"no-such-judge cannot be loaded: .*no route to the hub"):
         load_judge("no-such-judge")
     assert asked == ["no-such-judge"]
 
