@@ -55,8 +55,9 @@ def contains(shown: str, keywords: tuple[str, ...]) -> bool:
             re.escape(word) for word in text.tokenise(keyword)
         )  # white space is the writer's to choose
         capital = r"\s*".join(re.escape(word) for word in text.surface(text.tokenise(keyword)))
-        left = r"(?<!\w)" if text.is_word(keyword[0]) else ""  # "'s" leans on the word before it
-        right = r"(?!\w)" if text.is_word(keyword[-1]) else ""
+        # "'s" leans on the word before it; U+02BC, a letter to regular expressions, is an apostrophe here.
+        left = r"(?<![^\W\u02bc])" if text.is_word(keyword[0]) else ""
+        right = r"(?![^\W\u02bc])" if text.is_word(keyword[-1]) else ""
         start = f"{left}{spaced}" if at else rf"(?:{left}{spaced}|^\W*{capital})"
         found = re.compile(start + right).search(shown, at)
         if found is None:
