@@ -6,6 +6,7 @@ draw and a call of ``weigh``, so what the tests enumerate is what the sampler do
 """
 
 import enum
+import itertools
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -182,5 +183,5 @@ class ExactKernel:
 
 
 def _draw_word(candidates: Candidates, rng: np.random.Generator) -> str:
-    words = list(candidates.columns)
-    return words[draw(candidates.log_wide, rng)]
+    at = draw(candidates.log_wide, rng)
+    return next(itertools.islice(candidates.columns, at, None))  # no copy of the whole vocabulary at every step
