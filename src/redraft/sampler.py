@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from redraft.models.base import Reader, Slot, Words
-from redraft.numerics import Array, accept
+from redraft.numerics import Array, accept, log_uniform
 from redraft.predict.legal import legal_table
 from redraft.predict.prior import Move, Prior, draw_move, log_prior, reverse
-from redraft.revise.candidates import CandidateGenerator, Candidates, slot_of
-from redraft.revise.kernels import Kernel, Plan, Proposal
+from redraft.revise.candidates import Candidates, CandidateSource, slot_of
+from redraft.revise.kernels import Kernel, Opening, Plan, Proposal
 from redraft.sentence import Action, Constraints, Edit, Sentence
 from redraft.target import Target
 
@@ -63,15 +63,15 @@ class Sampler:
     """Predict and revise, towards a target, by a kernel."""
 
     def __init__(
-        self, target: Target, candidates: CandidateGenerator, prior: Prior, kernel: Kernel, actions: frozenset[Action]
+        self, target: Target, candidates: CandidateSource, prior: Prior, kernel: Kernel, actions: frozenset[Action]
     ):
         if not actions <= kernel.actions:
             raise ValueError(f"the kernel cannot {', '.join(a.value for a in actions - kernel.actions)}")
         self.target, self._candidates, self._prior = target, candidates, prior
         self._kernel, self._actions = kernel, actions
-        readers: list[Reader] = [target.scorer, *candidates.proposers]
+        readers: list[Reader] = [target.scorer, *candidates.readers]
         self._readers = list(dict.fromkeys(readers))  # one reading serves a model in all its roles
-        self._proposer_at = [self._readers.index(proposer) for proposer in candidates.proposers]
+        self._reader_at = [self._readers.index(reader) for reader in candidates.readers]
 
     @property
     def is_exact(self) -> bool:
@@ -86,10 +86,11 @@ class Sampler:
         """Advance every chain by one step (lines 5 to 10). Where nothing may be touched a chain stays, unrevised."""
         tables = self.log_priors(chains, [state.sentence for state in states])
         moves = [draw_move(table, chain.rng) for table, chain in zip(tables, chains, strict=True)]
+        log_levels = [log_uniform(chain.rng) for chain in chains]
         able = [i for i, move in enumerate(moves) if move is not None]
         found = self.propose(*([values[i] for i in able] for values in (chains, states, tables, moves)))  # type: ignore[arg-type]
         proposals = dict(zip(able, found, strict=True))
-        moved = {i: p.edit for i, p in proposals.items() if p and self._accepts(chains[i], states[i], p)}
+        moved = {i: p.edit for i, p in proposals.items() if p and _accepts(states[i], p, log_levels[i])}
         new_states = self._move(chains, states, moved)
         return [
             (new, _revision(old, new, proposals.get(i), i in moved))
@@ -107,26 +108,27 @@ class Sampler:
         states: Sequence[State],
         tables: Sequence[Array],
         moves: Sequence[Move],
-        words: Sequence[str | None] | None = None,
+        tries: Sequence[Words] | None = None,
     ) -> list[Proposal | None]:
         """Find candidates, score their sentences, draw one, compute its ratio (lines 6 to 9).
 
-        With ``words`` nothing is drawn: the proposals of these words are weighed. The tests enumerate kernels so.
+        With ``tries`` nothing is drawn: the proposals of the first of these words are weighed, or of none for an action
+        without a word. The tests enumerate kernels so.
         """
         if not chains:
             return []
         sentences = [state.sentence for state in states]
         slots = [slot_of(sentence, *move) for sentence, move in zip(sentences, moves, strict=True)]
-        readings = [[state.readings[model] for state in states] for model in self._proposer_at]
+        readings = [[state.readings[model] for state in states] for model in self._reader_at]
         constraints = [chain.constraints for chain in chains]
         candidates = self._candidates.candidates(sentences, slots, constraints, readings)
-        plans = self._plans(chains, sentences, moves, candidates, words)
+        plans = self._plans(chains, sentences, moves, candidates, tries)
         weights = self._log_targets(chains, slots, [plan.fillings for plan in plans], states)
         drawn = [
-            self._kernel.propose(plan, weight, state.log_target, chain.rng)
-            if words is None
-            else self._kernel.weigh(plan, weight, state.log_target, words[i])
-            for i, (plan, weight, state, chain) in enumerate(zip(plans, weights, states, chains, strict=True))
+            self._kernel.propose(plan, weight, state.log_target)
+            if tries is None
+            else self._kernel.weigh(plan, weight, state.log_target, _word_of(move, tries[i]))
+            for i, (plan, weight, state, move) in enumerate(zip(plans, weights, states, moves, strict=True))
         ]
         return self._with_prior(chains, sentences, tables, drawn) if self._kernel.counts_prior else drawn
 
@@ -136,10 +138,10 @@ class Sampler:
         sentences: Sequence[Sentence],
         moves: Sequence[Move],
         candidates: Sequence[Candidates],
-        words: Sequence[str | None] | None,
+        tries: Sequence[Words] | None,
     ) -> list[Plan]:
         return [
-            self._kernel.plan(sentence, *move, found, chain.rng, None if words is None else words[i])
+            self._kernel.plan(Opening(sentence, *move, found), chain.rng, None if tries is None else tries[i])
             for i, (chain, sentence, move, found) in enumerate(zip(chains, sentences, moves, candidates, strict=True))
         ]
 
@@ -150,11 +152,13 @@ class Sampler:
         fillings: Sequence[Sequence[Words]],
         states: Sequence[State],
     ) -> list[Array]:
-        log_probs = self.target.scorer.log_probs_filled(slots, fillings, [state.readings[0] for state in states])
-        return [
-            self._log_target(chain, scores, [slot.fill(words) for words in filled])
-            for chain, slot, filled, scores in zip(chains, slots, fillings, log_probs, strict=True)
-        ]
+        unique = [list(dict.fromkeys(filled)) for filled in fillings]
+        log_probs = self.target.scorer.log_probs_filled(slots, unique, [state.readings[0] for state in states])
+        results = []
+        for chain, slot, filled, once, scores in zip(chains, slots, fillings, unique, log_probs, strict=True):
+            weights = self._log_target(chain, scores, [slot.fill(words) for words in once])
+            results.append(weights[[once.index(words) for words in filled]])
+        return results
 
     def _log_target(self, chain: Chain, log_probs: Array, sentences: Sequence[Words]) -> Array:
         weights = self.target.log_weights(log_probs, sentences)
@@ -179,13 +183,6 @@ class Sampler:
             prior_ratio = log_prior(table, reverse(move)) - log_prior(tables[i], move)
             result[i] = proposal._replace(log_ratio=proposal.log_ratio + prior_ratio)
         return result
-
-    def _accepts(self, chain: Chain, state: State, proposal: Proposal) -> bool:
-        """Metropolis (line 10). Drawing the word that stands there already is not an accepted revision."""
-        accepted = accept(proposal.log_ratio, chain.rng)
-        edit = proposal.edit
-        same = edit.action is Action.REPLACE and state.sentence.words[edit.position] == edit.word
-        return accepted and not same
 
     def _move(self, chains: Sequence[Chain], states: Sequence[State], edits: Mapping[int, Edit]) -> list[State]:
         sentences = [states[i].sentence.apply(edit) for i, edit in edits.items()]
@@ -212,8 +209,19 @@ class Sampler:
         return states
 
 
+def _accepts(state: State, proposal: Proposal, log_level: float) -> bool:
+    """Metropolis (line 10). Drawing the word that stands there already is not an accepted revision."""
+    edit = proposal.edit
+    same = edit.action is Action.REPLACE and state.sentence.words[edit.position] == edit.word
+    return accept(proposal.log_ratio, log_level) and not same
+
+
 def _move_of(edit: Edit) -> Move:
     return Move(edit.action, edit.position)
+
+
+def _word_of(move: Move, tries: Words) -> str | None:
+    return tries[0] if move.action in (Action.REPLACE, Action.INSERT) else None
 
 
 def _revision(old: State, new: State, proposal: Proposal | None, accepted: bool) -> Revision | None:

@@ -65,8 +65,9 @@ def _write_one(given: dict[str, object], options: Options) -> None:
     from redraft.app.show import show_draft
 
     constraints = constraints_of({**options.defaults(), **given})
-    settings, writer = options.settings(), options.writer()
-    with stop_on_interrupt() as stopped, LiveLine(options.steps) as line:
+    writer = options.writer()
+    settings = writer.complete(options.settings())
+    with stop_on_interrupt() as stopped, LiveLine(settings.steps or 0) as line:
 
         def observe(step: int, best: object, nll: float) -> bool:
             line.update(step, best, nll)
