@@ -105,7 +105,7 @@ def recipe(
         chosen = replace(chosen, kernel=KernelName(kernel))
     if target is not None:
         if chosen.target is None:  # so far the pack decided, and could afford more
-            chosen = replace(chosen, num_scored=min(_NUM_SCORED, chosen.num_candidates), steps=_CAUSAL_STEPS)
+            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS)
         chosen = replace(chosen, target=target)
     if num_scored is not None:
         if not 1 <= num_scored <= chosen.num_candidates:
@@ -113,6 +113,8 @@ def recipe(
         if chosen.target is None:
             raise InputError("the pack's own model scores every candidate; give a target as well")
         chosen = replace(chosen, num_scored=num_scored)
+    if chosen.num_scored is not None:
+        chosen = replace(chosen, num_scored=min(chosen.num_scored, chosen.num_candidates))
     return chosen
 
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from redraft.models.base import Reader, Slot, Words
 from redraft.numerics import Array, accept, log_uniform
 from redraft.predict.legal import legal_table
 from redraft.predict.prior import Move, Prior, draw_move, log_prior, reverse
 from redraft.revise.candidates import Candidates, CandidateSource, slot_of
-from redraft.revise.kernels import Kernel, Opening, Plan, Proposal
+from redraft.revise.kernels import EarlyKernel, Kernel, Opening, Plan, Proposal
+from redraft.revise.lazy import PartialScorer, settle
 from redraft.sentence import Action, Constraints, Edit, Sentence
 from redraft.target import Target
 
@@ -71,6 +73,11 @@ class Sampler:
         self._kernel, self._actions = kernel, actions
         readers: list[Reader] = [target.scorer, *candidates.readers]
         self._readers = list(dict.fromkeys(readers))  # one reading serves a model in all its roles
+        self._lazy = (
+            (target.scorer, kernel)
+            if isinstance(target.scorer, PartialScorer) and isinstance(kernel, EarlyKernel)
+            else None
+        )
         self._reader_at = [self._readers.index(reader) for reader in candidates.readers]
 
     @property
@@ -88,7 +95,13 @@ class Sampler:
         moves = [draw_move(table, chain.rng) for table, chain in zip(tables, chains, strict=True)]
         log_levels = [log_uniform(chain.rng) for chain in chains]
         able = [i for i, move in enumerate(moves) if move is not None]
-        found = self.propose(*([values[i] for i in able] for values in (chains, states, tables, moves)))  # type: ignore[arg-type]
+        found = self.propose(
+            [chains[i] for i in able],
+            [states[i] for i in able],
+            [tables[i] for i in able],
+            [move for move in moves if move is not None],
+            log_levels=[log_levels[i] for i in able],
+        )
         proposals = dict(zip(able, found, strict=True))
         moved = {i: p.edit for i, p in proposals.items() if p and _accepts(states[i], p, log_levels[i])}
         new_states = self._move(chains, states, moved)
@@ -109,11 +122,13 @@ class Sampler:
         tables: Sequence[Array],
         moves: Sequence[Move],
         tries: Sequence[Words] | None = None,
+        log_levels: Sequence[float] | None = None,
     ) -> list[Proposal | None]:
         """Find candidates, score their sentences, draw one, compute its ratio (lines 6 to 9).
 
         With ``tries`` nothing is drawn: the proposals of the first of these words are weighed, or of none for an action
-        without a word. The tests enumerate kernels so.
+        without a word. The tests enumerate kernels so. Where the levels of acceptance are given, scores and ratios are
+        exact only as far as the decisions hang on them.
         """
         if not chains:
             return []
@@ -123,7 +138,7 @@ class Sampler:
         constraints = [chain.constraints for chain in chains]
         candidates = self._candidates.candidates(sentences, slots, constraints, readings)
         plans = self._plans(chains, sentences, moves, candidates, tries)
-        weights = self._log_targets(chains, slots, [plan.fillings for plan in plans], states)
+        weights = self._log_targets(chains, slots, plans, states, log_levels)
         drawn = [
             self._kernel.propose(plan, weight, state.log_target)
             if tries is None
@@ -149,16 +164,31 @@ class Sampler:
         self,
         chains: Sequence[Chain],
         slots: Sequence[Slot],
-        fillings: Sequence[Sequence[Words]],
+        plans: Sequence[Plan],
         states: Sequence[State],
+        log_levels: Sequence[float] | None,
     ) -> list[Array]:
-        unique = [list(dict.fromkeys(filled)) for filled in fillings]
-        log_probs = self.target.scorer.log_probs_filled(slots, unique, [state.readings[0] for state in states])
-        results = []
-        for chain, slot, filled, once, scores in zip(chains, slots, fillings, unique, log_probs, strict=True):
-            weights = self._log_target(chain, scores, [slot.fill(words) for words in once])
-            results.append(weights[[once.index(words) for words in filled]])
-        return results
+        """Log target of each plan's fillings, those that come twice scored once."""
+        fillings = [list(dict.fromkeys(plan.fillings)) for plan in plans]
+        places = [[one.index(words) for words in plan.fillings] for plan, one in zip(plans, fillings, strict=True)]
+        readings = [state.readings[0] for state in states]
+
+        def weights(i: int, log_probs: Array) -> Array:
+            of_all = self._log_target(chains[i], log_probs, [slots[i].fill(words) for words in fillings[i]])
+            return of_all[places[i]]
+
+        if log_levels is None or self._lazy is None:
+            log_probs = self.target.scorer.log_probs_filled(slots, fillings, readings)
+        else:
+            scorer, kernel = self._lazy
+
+            def undecided(i: int, bounds: Array, is_final: NDArray[np.bool_]) -> list[int]:
+                known = weights(i, bounds), is_final[places[i]]
+                open_ = kernel.undecided(plans[i], *known, states[i].log_target, log_levels[i])
+                return list(dict.fromkeys(places[i][at] for at in open_))
+
+            log_probs = settle(scorer.scoring(slots, fillings, readings), undecided)
+        return [weights(i, found) for i, found in enumerate(log_probs)]
 
     def _log_target(self, chain: Chain, log_probs: Array, sentences: Sequence[Words]) -> Array:
         weights = self.target.log_weights(log_probs, sentences)

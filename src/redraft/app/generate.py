@@ -65,8 +65,9 @@ def _write_one(given: dict[str, object], options: Options) -> None:
     from redraft.app.show import show_draft
 
     constraints = constraints_of({**options.defaults(), **given})
+    settings = options.settings()  # refuse what cannot be before the models are loaded
     writer = options.writer()
-    settings = writer.complete(options.settings())
+    settings = writer.complete(settings)
     with stop_on_interrupt() as stopped, LiveLine(settings.steps or 0) as line:
 
         def observe(step: int, best: object, nll: float) -> bool:
@@ -88,7 +89,7 @@ def _sample(given: dict[str, object], options: Options, num: int, burn_in: int, 
     from redraft.sampling import sample
 
     constraints = constraints_of({**options.defaults(), **given})
-    sampler = options.writer().sampler
+    sampler = options.writer(many_steps=True).sampler
     with stop_on_interrupt() as stopped, LiveLine(burn_in + num * thin) as line:
 
         def observe(step: int) -> bool:

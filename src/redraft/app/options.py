@@ -1,5 +1,6 @@
 """The options that generate and infill share, and what they mean to the library."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -48,15 +49,25 @@ class Options:
 
         return Settings(self.steps, self.chains, self.num, self.seed, self.time_limit)
 
-    def writer(self) -> "Writer":
-        from redraft import load
-        from redraft.models.pack import DEFAULT
+    def writer(self, *, many_steps: bool = False) -> "Writer":
+        """The writer that was asked for. For ``many_steps`` the pack's own models, unless others are named."""
+        from redraft import load, recipes
+        from redraft.models.pack import DEFAULT, open_pack
 
         if not self.temperature > 0:
             raise InputError(f"--temperature must be above 0, not {self.temperature}")
+        recipe = self.recipe
+        if recipe is None and self.target is None:
+            pack = open_pack(self.pack or DEFAULT)
+            recipe = recipes.own(pack) if many_steps else recipes.default(pack)
+            if not many_steps and recipe == recipes.own(pack):
+                print(
+                    f"redraft: the small shipped models write this; for better text: redraft pull {recipes.PULLED}",
+                    file=sys.stderr,
+                )
         return load(
             self.pack or DEFAULT,
-            self.recipe,
+            recipe,
             num_candidates=self.candidates,
             num_scored=self.scored,
             target=self.target,

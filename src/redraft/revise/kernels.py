@@ -8,14 +8,16 @@ before anything is scored: what is drawn cannot hang on how, or how far, the sen
 
 import enum
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from redraft.models.base import Words
 from redraft.numerics import Array, log_sum
 from redraft.revise.accept import hastings_log_ratio, paper_log_ratio
 from redraft.revise.candidates import Candidates
+from redraft.revise.lazy import undecided_by_paper
 from redraft.sentence import Action, Edit, Sentence
 
 WIDE = 0.02  # how often an exact kernel draws from the whole vocabulary
@@ -102,6 +104,16 @@ class Kernel(Protocol):
         """The proposal of a given word: how likely it is, and its ratio."""
 
 
+@runtime_checkable
+class EarlyKernel(Kernel, Protocol):
+    """A kernel that may know its decision before every sentence is scored in full."""
+
+    def undecided(
+        self, plan: Plan, bounds: Array, is_final: NDArray[np.bool_], log_old: float, log_level: float
+    ) -> list[int]:
+        """Fillings whose scores, of which upper bounds are known, may still change what is drawn and accepted."""
+
+
 class PaperKernel:
     """The paper's formulas: a stochastic search. Words come from the K candidates alone.
 
@@ -137,6 +149,11 @@ class PaperKernel:
             return Proposal(plan.opening.edit(None), 0.0, ratio)
         drawn = float(among[plan.words.index(word)]) - log_sum(among) if word in plan.words else -np.inf
         return Proposal(plan.opening.edit(word), drawn, paper_log_ratio(action, log_old, among))
+
+    def undecided(
+        self, plan: Plan, bounds: Array, is_final: NDArray[np.bool_], log_old: float, log_level: float
+    ) -> list[int]:
+        return undecided_by_paper(plan.opening.action, bounds, is_final, plan.noise, log_old, log_level)
 
 
 class ExactKernel:
