@@ -10,12 +10,17 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path to write to; it takes the place of ``path`` only when the block ends well.
 
-    A kill or a full disk in the middle leaves the old file as it was. The process id keeps two writers apart.
+    A kill or a full disk in the middle leaves the old file as it was. The process id keeps two writers apart. The file
+    gets the mode of any other new file: some writers, such as safetensors, would let nobody else read it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial.touch()
+    mode = partial.stat().st_mode
+    partial.unlink()
     try:
         yield partial
+        partial.chmod(mode)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

@@ -1,11 +1,16 @@
 """The paper's systems, as values. Only this file and the results know their nicknames."""
 
+import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from redraft.errors import InputError
 from redraft.models.lstm_files import load_lstm
-from redraft.models.pack import Pack, require
-from redraft.predict.classifier import load_classifier
+from redraft.models.pack import Pack
+from redraft.models.xlnet import Order
+from redraft.models.xlnet_pack import load_readers
+from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.learned import Learned, LearnedPrior
 from redraft.predict.prior import Prior, UniformPrior
 from redraft.revise.candidates import CandidateGenerator, Generator
@@ -15,10 +20,18 @@ from redraft.sentence import Action
 from redraft.target import SoftScore, Target
 
 _PROPOSERS = {
-    Generator.FORWARD: ("forward",),
-    Generator.BACKWARD: ("backward",),
-    Generator.BOTH: ("forward", "backward"),
+    Generator.FORWARD: (Order.FORWARD,),
+    Generator.BACKWARD: (Order.BACKWARD,),
+    Generator.BOTH: (Order.FORWARD, Order.BACKWARD),
+    Generator.MASKED: (Order.MASKED,),
 }
+
+
+class Family(enum.Enum):
+    """Whose language models propose and decide. The classifier may be of any other kind: they meet in words."""
+
+    LSTM = "LSTM"
+    XLNET = "XLNet"
 
 
 @dataclass(frozen=True)
@@ -32,6 +45,7 @@ class Recipe:
     num_candidates: int = 50
     kernel: KernelName = KernelName.PAPER
     learned: Learned | None = None  # what the prior takes from the pack's classifier; None draws moves at random
+    family: Family = Family.LSTM
 
 
 RECIPES = {
@@ -42,18 +56,22 @@ RECIPES = {
         Recipe("l-mcmc-c", "LSTM models guided by the classifier", learned=Learned.ALL),
         Recipe("l-mcmc-c-positions", "the same without the prior for actions", learned=Learned.POSITIONS),
         Recipe("l-mcmc-c-actions", "the same without the prior for positions", learned=Learned.ACTIONS),
+        Recipe("x-mcmc", "XLNet models, replace and insert, positions drawn at random", family=Family.XLNET),
+        Recipe("x-mcmc-c", "XLNet models guided by the classifier", learned=Learned.ALL, family=Family.XLNET),
     )
 }
-CLASSIFIER = "classifier"  # the part of a pack that a learned prior needs
 
 
 def default(pack: Pack) -> str:
     """The best recipe that a pack has the models for."""
-    return "l-mcmc-c" if CLASSIFIER in pack.parts else "l-mcmc"
+    family = "l-mcmc" if "forward" in pack.parts else "x-mcmc"
+    return f"{family}-c" if CLASSIFIER in pack.parts else family
 
 
-def recipe(name: str, *, num_candidates: int | None = None, kernel: str | None = None) -> Recipe:
-    """A recipe by name, with another number of candidates or another kernel if one is given."""
+def recipe(
+    name: str, *, num_candidates: int | None = None, kernel: str | None = None, generator: str | None = None
+) -> Recipe:
+    """A recipe by name, with another number of candidates, another kernel or generator if one is given."""
     if name not in RECIPES:
         raise InputError(f"there is no recipe {name!r}; choose one of: {', '.join(RECIPES)}")
     chosen = RECIPES[name]
@@ -65,23 +83,33 @@ def recipe(name: str, *, num_candidates: int | None = None, kernel: str | None =
         if kernel not in [known.value for known in KernelName]:
             raise InputError(f"there is no kernel {kernel!r}; choose paper or exact")
         chosen = replace(chosen, kernel=KernelName(kernel))
+    if generator is not None:
+        if generator not in [known.value for known in Generator]:
+            raise InputError(f"there is no generator {generator!r}; choose forward, backward, both or masked")
+        chosen = replace(chosen, generator=Generator(generator))
     return chosen
 
 
 def build(recipe: Recipe, pack: Pack, *, power: float = 1.0, soft: tuple[SoftScore, ...] = ()) -> Sampler:
     """The sampler of a recipe, with the models of a pack."""
-    models = {part: load_lstm(pack, part) for part in dict.fromkeys(("forward", *_PROPOSERS[recipe.generator]))}
-    proposers = [models[part] for part in _PROPOSERS[recipe.generator]]
-    candidates = CandidateGenerator(proposers, recipe.num_candidates)
-    target = Target(models["forward"], power, soft)
+    models = _language_models(recipe, pack)
+    candidates = CandidateGenerator([models[order] for order in _PROPOSERS[recipe.generator]], recipe.num_candidates)
+    target = Target(models[Order.FORWARD], power, soft)
     # A sampler needs every action and its reverse; a search takes those of its recipe.
     kernel: Kernel = ExactKernel() if recipe.kernel is KernelName.EXACT else PaperKernel()
     actions = recipe.actions if recipe.kernel is KernelName.PAPER else kernel.actions
     return Sampler(target, candidates, _prior(recipe, pack), kernel, actions)
 
 
+def _language_models(recipe: Recipe, pack: Pack) -> Mapping[Order, Any]:
+    """The scorer, which reads forward, and what else proposes."""
+    orders = dict.fromkeys((Order.FORWARD, *_PROPOSERS[recipe.generator]))
+    if recipe.family is Family.XLNET:
+        return load_readers(pack, orders)
+    if Order.MASKED in orders:
+        raise InputError(f"an LSTM sees one side of a slot: recipe {recipe.name} has no masked generator; try x-mcmc")
+    return {order: load_lstm(pack, order.value) for order in orders}
+
+
 def _prior(recipe: Recipe, pack: Pack) -> Prior:
-    if recipe.learned is None:
-        return UniformPrior()
-    require(pack, [CLASSIFIER])
-    return LearnedPrior(load_classifier(pack.folder), recipe.learned)
+    return UniformPrior() if recipe.learned is None else LearnedPrior(pack_classifier(pack), recipe.learned)

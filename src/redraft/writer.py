@@ -176,6 +176,7 @@ class Writer:
             "pack": f"{self.pack.name}@{self.pack.fingerprint}",
             "steps": settings.steps,
             "candidates": self.recipe.num_candidates,
+            "generator": self.recipe.generator.value,
             "kernel": self.recipe.kernel.value,
             "target": self.sampler.target.name,
             "chains": settings.num_chains,
@@ -230,13 +231,17 @@ def load(
     *,
     num_candidates: int | None = None,
     kernel: str | None = None,
+    generator: str | None = None,
     power: float = 1.0,
     soft: Sequence[SoftScore] = (),
 ) -> Writer:
     """A writer with the models of a pack (a name or a folder), working by a recipe: the pack's best by default.
 
-    ``kernel`` is "paper" or "exact"; ``power`` (1 / temperature) and ``soft`` scores shape the target.
+    ``kernel`` is "paper" or "exact", ``generator`` says who suggests words: "forward", "backward", "both" or "masked".
+    ``power`` (1 / temperature) and ``soft`` scores shape the target.
     """
     opened = open_pack(pack)
-    chosen = recipes.recipe(recipe or recipes.default(opened), num_candidates=num_candidates, kernel=kernel)
+    chosen = recipes.recipe(
+        recipe or recipes.default(opened), num_candidates=num_candidates, kernel=kernel, generator=generator
+    )
     return Writer(opened, chosen, recipes.build(chosen, opened, power=power, soft=tuple(soft)))

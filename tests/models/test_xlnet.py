@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.xlnets import TINY, make_network, make_pieces
+from tests.xlnets import TINY, make_network, make_pieces, readers
 
 from redraft import text
 from redraft.errors import PackError
@@ -18,7 +18,7 @@ from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS
 from redraft.models.xlnet import XlnetConfig, XlnetLM, sample_columns
 from redraft.models.xlnet_files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
-from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader, readers
+from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader
 from redraft.synthesis.masked_xlnet import FolderMaskedXlnet
 
 transformers = pytest.importorskip("transformers")

@@ -35,6 +35,7 @@ class Options:
     output: str | None
     batch: int
     kernel: str | None
+    generator: str | None
     temperature: float
     prefer: tuple[str, ...]
     prefer_length: int | None
@@ -56,6 +57,7 @@ class Options:
             self.recipe,
             num_candidates=self.candidates,
             kernel=self.kernel,
+            generator=self.generator,
             power=1 / self.temperature,
             soft=self._soft(),
         )
@@ -84,7 +86,7 @@ def _word_and_weight(given: str) -> tuple[str, float]:
 
 
 _OPTIONS = (
-    click.option("--recipe", metavar="NAME", help="Which system to use, e.g. l-mcmc or l-mcmc-deletion."),
+    click.option("--recipe", metavar="NAME", help="Which system to use, e.g. l-mcmc or x-mcmc-c."),
     click.option("--steps", type=int, default=200, show_default=True, help="Revisions to try."),
     click.option("--candidates", type=int, metavar="K", help="Words to weigh at each step (the paper's K; 50)."),
     click.option("--chains", type=int, default=1, show_default=True, help="Chains to run; the best draft wins."),
@@ -103,6 +105,11 @@ _OPTIONS = (
         "--output", metavar="FILE", help="Where --input's results go, a JSON line each. Goes on if run again."
     ),
     click.option("--kernel", type=click.Choice(["paper", "exact"]), help="Search as the paper does, or sample."),
+    click.option(
+        "--generator",
+        type=click.Choice(["forward", "backward", "both", "masked"]),
+        help="Who suggests words: the models of the words before, after, their product, or one that sees both sides.",
+    ),
     click.option("--temperature", type=float, default=1.0, show_default=True, help="Above 1 for bolder drafts."),
     click.option("--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word likelier. Repeatable."),
     click.option("--prefer-length", type=int, metavar="N", help="Draw the length towards N words."),

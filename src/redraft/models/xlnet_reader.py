@@ -275,14 +275,12 @@ class XlnetMaskedReader:
         return hidden
 
 
-def readers(
-    name: str, network: XlnetLM, splitter: SentencePieces
-) -> tuple[XlnetReader, XlnetReader, XlnetMaskedReader]:
-    """One network as forward, backward and masked reader; their words are the same."""
-    words = PieceWords(splitter)
-    forward = XlnetReader(f"{name}/{Order.FORWARD.value}", network, words)
-    backward = XlnetReader(f"{name}/{Order.BACKWARD.value}", network, words, backward=True)
-    return forward, backward, XlnetMaskedReader(f"{name}/{Order.MASKED.value}", network, words)
+def reader(name: str, network: XlnetLM, words: PieceWords, order: Order) -> "XlnetReader | XlnetMaskedReader":
+    """A network as the reader of an order."""
+    name = f"{name}/{order.value}"
+    if order is Order.MASKED:
+        return XlnetMaskedReader(name, network, words)
+    return XlnetReader(name, network, words, backward=order is Order.BACKWARD)
 
 
 def _leaving(ids: Sequence[int], before: Reading) -> _Start:

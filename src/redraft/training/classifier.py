@@ -18,17 +18,8 @@ from torch.nn import functional
 from redraft.corpus import Encoded
 from redraft.errors import InputError
 from redraft.files import replacing
-from redraft.predict.classifier import (
-    CONFIG,
-    LABELS,
-    PIECES_SHA256,
-    WEIGHTS,
-    HubNetwork,
-    groups,
-    padded,
-    pieces_sha256,
-    read_config,
-)
+from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256
+from redraft.predict.classifier import LABELS, HubNetwork, groups, padded, read_config
 from redraft.predict.pieces import PIECES, HubPieces, PieceEncoder, SentencePieces, Splitter
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
 from redraft.synthesis.shards import read_card, read_shard, shard_paths
@@ -208,7 +199,8 @@ def save_classifier(network: nn.Module, folder: Path, pieces: Path | None) -> No
     if not isinstance(network, XlnetTokenClassifier) or pieces is None:
         raise ValueError("only an XLNet with its pieces can be saved")
     if pieces.resolve() != (folder / PIECES).resolve():
-        shutil.copyfile(pieces, folder / PIECES)
+        with replacing(folder / PIECES) as partial:
+            shutil.copyfile(pieces, partial)
     config = {
         "architectures": ["XLNetForTokenClassification"],
         "model_type": "xlnet",
