@@ -15,12 +15,26 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.touch()
-    mode = partial.stat().st_mode
-    partial.unlink()
+    mode = _new_mode(partial)
     try:
         yield partial
         partial.chmod(mode)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def ordinary_modes(folder: Path) -> None:
+    """Give the files of a folder, which another library wrote, the mode of any other new file."""
+    mode = _new_mode(folder / f".{os.getpid()}.mode")
+    for path in folder.iterdir():
+        if path.is_file():
+            path.chmod(mode)
+
+
+def _new_mode(path: Path) -> int:
+    """The mode of a new file; asked of the file system, because asking for the umask would set it."""
+    path.touch()
+    mode = path.stat().st_mode
+    path.unlink()
+    return mode

@@ -36,7 +36,7 @@ class Classifier:
     """Gives each word its labels' probabilities. The first sub-token stands for the word, as in the paper."""
 
     def __init__(self, network: nn.Module, splitter: Splitter):
-        self.network = network.eval()
+        self.network, self.splitter = network.eval(), splitter
         self._encoder = PieceEncoder(splitter)
         self._seen: OrderedDict[Words, Array] = OrderedDict()
 
@@ -60,7 +60,7 @@ class Classifier:
         encodings = [self._encoder.encode(words) for words in sentences]
         results: list[Array] = [np.empty(0)] * len(sentences)
         for group in groups([len(encoding.ids) for encoding in encodings]):
-            ids, real = padded([encodings[i].ids for i in group], self._encoder.splitter.padding)
+            ids, real = padded([encodings[i].ids for i in group], self.splitter.padding)
             log_probs = torch.log_softmax(self.network(ids, real), -1).double().numpy()
             for row, i in enumerate(group):
                 results[i] = log_probs[row, encodings[i].firsts]
@@ -101,8 +101,7 @@ class HubNetwork(nn.Module):
 
     def __init__(self, model: Any, tokenizer: Any):
         super().__init__()
-        self.model = model
-        self._tokenizer = tokenizer
+        self.model, self.tokenizer = model, tokenizer
 
     def forward(self, ids: Tensor, real: Tensor) -> Tensor:
         logits: Tensor = self.model(input_ids=ids, attention_mask=real.long()).logits
@@ -110,7 +109,7 @@ class HubNetwork(nn.Module):
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(folder)
-        self._tokenizer.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
 
 
 def pack_classifier(pack: Pack) -> Classifier:

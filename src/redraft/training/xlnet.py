@@ -150,7 +150,8 @@ class XlnetTask:
         identity: str = "",
         log: Path | None = None,
     ):
-        self._network, self._data, self._orders, self._seed = network, data, tuple(orders), seed
+        self._network, self._splitter, self._data = network, splitter, data
+        self._orders, self._seed = tuple(orders), seed
         self._predict = Predictor(network, splitter)
         self._batches = Batches(data.train, batch_pieces, seed)
         self._batch_pieces, self._identity, self._log, self._step = batch_pieces, identity, log, 0
@@ -200,23 +201,36 @@ class XlnetTask:
         return float(np.mean(list(found.values())))
 
     def scores(self, rows: NDArray[np.int64] | None = None) -> dict[str, float]:
-        """NLL of held-out sentences by order: per word and end; masked, of one piece a sentence given all others."""
-        data, rng = self._data.held_out, np.random.default_rng(_VALIDATION_SEED)
-        rows = np.arange(len(data)) if rows is None else rows
-        rows = rows[np.argsort(data.lengths[rows], kind="stable")]
-        asked = ask(data.lengths[rows], 0.0, rng)
-        totals = dict.fromkeys(sorted(set(self._orders), key=list(Order).index), 0.0)
-        with torch.inference_mode():
-            for start in range(0, len(rows), 32):
-                sentences = [data.sentence(row) for row in rows[start : start + 32]]
-                for order in totals:
-                    hidden, target = self._predict(sentences, order, asked[start : start + 32])
-                    totals[order] += self._network.loss(hidden, target).item()
-        words = int(self._data.held_out_words[rows].sum()) + len(rows)
-        return {
-            order.value: round(total / (len(rows) if order is Order.MASKED else words), 4)
-            for order, total in totals.items()
-        }
+        """NLL of held-out sentences by order."""
+        data, num_words = self._data.held_out, self._data.held_out_words
+        return nll_by_order(self._network, self._splitter, data, num_words, self._orders, rows)
+
+
+def nll_by_order(
+    network: XlnetLM,
+    splitter: SentencePieces,
+    data: Encoded,
+    num_words: NDArray[np.int64],
+    orders: Sequence[Order],
+    rows: NDArray[np.int64] | None = None,
+) -> dict[str, float]:
+    """Mean negative log-likelihood per word and end; masked, of one piece a sentence given all others."""
+    rng, predict = np.random.default_rng(_VALIDATION_SEED), Predictor(network, splitter)
+    rows = np.arange(len(data)) if rows is None else rows
+    rows = rows[np.argsort(data.lengths[rows], kind="stable")]
+    asked = ask(data.lengths[rows], 0.0, rng)
+    totals = dict.fromkeys(sorted(set(orders), key=list(Order).index), 0.0)
+    with torch.inference_mode():
+        for start in range(0, len(rows), 32):
+            sentences = [data.sentence(row) for row in rows[start : start + 32]]
+            for order in totals:
+                hidden, target = predict(sentences, order, asked[start : start + 32])
+                totals[order] += network.loss(hidden, target).item()
+    words = int(num_words[rows].sum()) + len(rows)
+    return {
+        order.value: round(total / (len(rows) if order is Order.MASKED else words), 4)
+        for order, total in totals.items()
+    }
 
 
 def _optimizers(network: XlnetLM) -> list[torch.optim.Optimizer]:
