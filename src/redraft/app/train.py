@@ -43,10 +43,12 @@ train.add_command(add)
 def lm(direction: str, corpus: Path, out: Path, tokens: float, words: int, threads: int | None) -> None:
     """Train an LSTM language model that reads forward or backward."""
     from redraft.training.lm import Direction, train_lm
+    from redraft.training.processes import join
 
     _use(threads)
     best = train_lm(corpus, cast("Direction", direction), out, num_tokens=int(tokens), num_words=words)
-    click.echo(f"{direction}: {best:.4f} NLL per word on held-out sentences; weights in {out}")
+    if join().is_first:
+        click.echo(f"{direction}: {best:.4f} NLL per word on held-out sentences; weights in {out}")
 
 
 @train.command()

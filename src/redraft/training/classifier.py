@@ -27,6 +27,7 @@ from redraft.synthesis.words import Method
 from redraft.training.label_scores import LabelScores
 from redraft.training.lm import Batches
 from redraft.training.loop import BEST, Plan, train
+from redraft.training.processes import WHOLE, Share
 
 IGNORED = 255  # the label of a piece that does not begin a word, and of BOS
 LEARNING_RATE = 5e-4  # from scratch; the paper's 1e-5 is for a model that was trained before
@@ -107,9 +108,12 @@ class ClassifierTask:
     def settings(self) -> dict[str, Any]:
         return {"batch_pieces": self._batch_pieces, "sentences": len(self._train), "data": self._identity}
 
-    def loss(self, step: int) -> tuple[Tensor, int]:
+    def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
         """Cross entropy, every class alike; a token is a label to be predicted."""
-        ids, real, labels = batch(self._train, self._batches.rows(step), self._splitter.padding)
+        rows = share.of(self._batches.rows(step))
+        if not len(rows):
+            return torch.zeros(()), 0
+        ids, real, labels = batch(self._train, rows, self._splitter.padding)
         known = labels != IGNORED
         return functional.cross_entropy(self._network(ids, real)[known], labels[known], reduction="sum"), int(
             known.sum()
