@@ -102,9 +102,9 @@ class XlnetReader:
     def __init__(self, name: str, network: XlnetLM, words: PieceWords, *, backward: bool = False):
         self.name = name
         self.vocabulary = words.vocabulary
-        self._network, self._words, self._backward = network.eval(), words, backward
+        self.network, self.pieces, self.backward = network.eval(), words, backward
         splitter = words.splitter
-        self._begin, self._end = (splitter.end, splitter.begin) if backward else (splitter.begin, splitter.end)
+        self.begin, self.end = (splitter.end, splitter.begin) if backward else (splitter.begin, splitter.end)
         self._nothing = self._read_nothing()
 
     @property
@@ -113,18 +113,18 @@ class XlnetReader:
 
     @property
     def proposable(self) -> NDArray[np.bool_]:
-        return self._words.proposable
+        return self.pieces.proposable
 
     @torch.inference_mode()
     def _read_nothing(self) -> Reading:
-        hidden, kept = self._network.transformer.causal(torch.tensor([[self._begin]]), backward=self._backward)
+        hidden, kept = self.network.transformer.causal(torch.tensor([[self.begin]]), backward=self.backward)
         return Reading((), (0,), kept.key[:, 0], kept.value[:, 0], hidden[0], torch.empty(0, dtype=torch.float64))
 
     def _split(self, words: Words) -> list[tuple[int, ...]]:
         """Pieces of each word, all in reading order."""
-        if self._backward:
-            return [self._words.split(word)[::-1] for word in reversed(words)]
-        return [self._words.split(word) for word in text.surface(words)]
+        if self.backward:
+            return [self.pieces.split(word)[::-1] for word in reversed(words)]
+        return [self.pieces.split(word) for word in text.surface(words)]
 
     @torch.inference_mode()
     def read(self, sentences: Sequence[Words], old: Sequence[Reading | None]) -> list[Reading]:
@@ -157,9 +157,9 @@ class XlnetReader:
 
     def _scored(self, readings: Sequence[Reading], starts: Sequence[_Start]) -> list[Reading]:
         """Readings with the log-probabilities of what is new in them. A backward reader scores nothing."""
-        if self._backward:
+        if self.backward:
             return list(readings)
-        targets = [[*r.ids[start.count :], self._end] for r, start in zip(readings, starts, strict=True)]
+        targets = [[*r.ids[start.count :], self.end] for r, start in zip(readings, starts, strict=True)]
         hidden = torch.cat([r.hidden[start.count :] for r, start in zip(readings, starts, strict=True)])
         flat = self._log_prob_of(hidden, torch.tensor([target for row in targets for target in row]))
         parts = torch.split(flat, [len(row) for row in targets])
@@ -170,7 +170,7 @@ class XlnetReader:
 
     def _log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
         pairs = zip(torch.split(hidden, _CALL_LOGITS), torch.split(target, _CALL_LOGITS), strict=True)
-        return torch.cat([self._network.log_prob_of(*pair) for pair in pairs]).double()
+        return torch.cat([self.network.log_prob_of(*pair) for pair in pairs]).double()
 
     def _continue(self, rows: Sequence[Sequence[list[int]]], starts: Sequence[_Start]) -> tuple[Tensor, Memory]:
         """Read on from each start with each of its rows of pieces.
@@ -179,12 +179,12 @@ class XlnetReader:
         filled up with empty ones.
         """
         num, longest = max(map(len, rows)), max(1, *(len(row) for some in rows for row in some))
-        ids = np.full((len(rows), num, longest), self._end, dtype=np.int64)
+        ids = np.full((len(rows), num, longest), self.end, dtype=np.int64)
         for at, some in enumerate(rows):
             for number, row in enumerate(some):
                 ids[at, number, : len(row)] = row
         flat = torch.from_numpy(ids).view(-1, longest)
-        return self._network.transformer.causal(flat, backward=self._backward, memory=_memory(starts))
+        return self.network.transformer.causal(flat, backward=self.backward, memory=_memory(starts))
 
     def log_prob(self, reading: Reading) -> float:
         return float(reading.log_probs.sum())
@@ -192,9 +192,9 @@ class XlnetReader:
     @torch.inference_mode()
     def log_dist(self, slots: Sequence[Slot], readings: Sequence[Reading]) -> NDArray[np.float32]:
         """Log-probabilities [slots, words] of the words that a sentence may hold at each slot."""
-        read = [len(slot.words) - slot.end if self._backward else slot.start for slot in slots]
+        read = [len(slot.words) - slot.end if self.backward else slot.start for slot in slots]
         states = torch.stack([r.hidden[r.firsts[at]] for r, at in zip(readings, read, strict=True)])
-        return self._words.log_dist(self._network(states), slots)
+        return self.pieces.log_dist(self.network(states), slots)
 
     @torch.inference_mode()
     def log_probs_filled(
@@ -213,9 +213,9 @@ class XlnetReader:
     def _after(self, slot: Slot, fillings: Sequence[Words]) -> list[list[int]]:
         """Pieces from the slot to the end, a row a filling."""
         if text.opening(slot.before) is None:  # the filling may take over the opening capital: write each one out
-            return [self._words.flat(text.surface(slot.fill(words))[slot.start :]) for words in fillings]
-        after = self._words.flat(slot.after)
-        return [self._words.flat(words) + after for words in fillings]
+            return [self.pieces.flat(text.surface(slot.fill(words))[slot.start :]) for words in fillings]
+        after = self.pieces.flat(slot.after)
+        return [self.pieces.flat(words) + after for words in fillings]
 
     def _continuations(self, rows: Sequence[list[list[int]]], starts: Sequence[_Start]) -> list[Array]:
         """Log-probability of each row of pieces and the end, read from where its slot starts."""
@@ -226,7 +226,7 @@ class XlnetReader:
         for at, some in enumerate(rows):
             for number, row in enumerate(some):
                 states += [before[at : at + 1], hidden[at * num + number, : len(row)]]
-                targets += [*row, self._end]
+                targets += [*row, self.end]
                 owners += [at * num + number] * (len(row) + 1)
         scores = self._log_prob_of(torch.cat(states), torch.tensor(targets))
         totals = torch.zeros(len(rows) * num, dtype=torch.float64).index_add_(0, torch.tensor(owners), scores)
