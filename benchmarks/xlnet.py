@@ -8,7 +8,7 @@ long as a trained one.
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from redraft import text
 from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
 from redraft.models.xlnet_pack import LANGUAGE_MODEL, load_readers
-from redraft.models.xlnet_reader import PieceWords, reader
+from redraft.models.xlnet_reader import PieceWords, XlnetReader
 from redraft.sampler import Chain, Sampler, State
 from redraft.sentence import Action, Constraints, Edit
 
@@ -46,16 +46,17 @@ class _WordPieces:
         return list(self._ids.items())
 
 
-def _models(pack: Pack) -> tuple[list[Any], str]:
+def _models(pack: Pack) -> tuple[list[XlnetReader], str]:
     orders = (Order.FORWARD, Order.BACKWARD)
     if any(entry["kind"] == LANGUAGE_MODEL for entry in pack.parts.values()):
-        return list(load_readers(pack, orders).values()), f"pack {pack.name}@{pack.fingerprint}"
+        found: Any = load_readers(pack, orders)
+        return list(found.values()), f"pack {pack.name}@{pack.fingerprint}"
     words = pack.path(pack.parts["forward"]["words"]).read_text(encoding="utf-8").split("\n")[3:]
     torch.manual_seed(0)
     network = XlnetLM(XlnetConfig(_PIECES, d_inner=512)).eval()
     pieces: Any = _WordPieces(words, _PIECES)
     shared = PieceWords(pieces)
-    return [reader("random", network, shared, order) for order in orders], "random weights"
+    return [XlnetReader("random", network, shared, backward=b) for b in (False, True)], "random weights"
 
 
 def _chains(seed: int) -> list[Chain]:
@@ -74,9 +75,9 @@ def _start(sampler: Sampler, chains: Sequence[Chain], seed: int) -> list[State]:
     return sampler.read(chains, sentences)
 
 
-def _measure(sampler: Sampler, seed: int, at_once: int) -> tuple[list[State], NDArray[np.float64]]:
-    """States after some steps of all chains, and [wall, processor] seconds a chain-step."""
-    chains = _chains(seed)
+def _measure(make: Callable[[], list[Any]], seed: int, at_once: int) -> tuple[list[State], NDArray[np.float64]]:
+    """States after some steps of all chains, and [wall, processor] seconds a chain-step; by models without memories."""
+    sampler, chains = make_sampler(make()), _chains(seed)
     states = _start(sampler, chains, seed)
     ends: list[State] = []
     started = np.array([time.perf_counter(), time.process_time()])
@@ -99,21 +100,24 @@ def main() -> None:
         f"{source}: {config.n_layer} layers of {config.d_model}, {config.vocab_size:,} pieces; "
         f"{arguments.threads} threads, 50 candidates, {_CHAINS} chains of 4 to 19 words\n"
     )
-    fast = make_sampler(models)
     hub = HubNetwork(models[0].network)
-    ways = {
+
+    def fast() -> list[Any]:
+        return [XlnetReader(m.name, m.network, m.pieces, backward=m.backward) for m in models]
+
+    ways: dict[str, tuple[Callable[[], list[Any]], int]] = {
         f"batch of {_CHAINS}": (fast, _CHAINS),
         "one chain": (fast, 1),
-        "one chain, whole sentences, all logits": (make_sampler([PlainXlnet(model) for model in models]), 1),
-        "the same with transformers' network": (make_sampler([PlainXlnet(model, hub) for model in models]), 1),
+        "one chain, whole sentences, all logits": (lambda: [PlainXlnet(model) for model in models], 1),
+        "the same with transformers' network": (lambda: [PlainXlnet(model, hub) for model in models], 1),
     }
     _measure(fast, 99, _CHAINS)  # the first calls are slow
     # In turn, round by round: whatever else the machine does, it does to all of them.
     seconds = {way: np.zeros(2) for way in ways}
     for seed in range(arguments.rounds):
         expected: list[State] = []
-        for way, (sampler, at_once) in ways.items():
-            ends, taken = _measure(sampler, seed, at_once)
+        for way, (make, at_once) in ways.items():
+            ends, taken = _measure(make, seed, at_once)
             check_same(ends, expected or ends)
             expected = ends
             seconds[way] += taken / arguments.rounds

@@ -19,13 +19,14 @@ from torch import Tensor
 
 from redraft import text
 from redraft.models.base import Slot, Words
+from redraft.models.memo import ScoreMemo
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.models.xlnet import Memory, Order, XlnetLM
 from redraft.numerics import Array
 
 _CALL_PIECES = 2048  # read in one call
-_CALL_LOGITS = 256  # rows of the output layer computed in one call: they stay in the cache
+_CALL_LOGITS = 1024  # rows of the output layer computed in one call
 _MIN_FILL = 0.8  # shortest over longest row of a call: bounds what padding costs
 _KNOWN = 1 << 18  # words whose pieces are remembered: a guard for servers that run for months
 
@@ -106,6 +107,7 @@ class XlnetReader:
         splitter = words.splitter
         self.begin, self.end = (splitter.end, splitter.begin) if backward else (splitter.begin, splitter.end)
         self._nothing = self._read_nothing()
+        self._memo = ScoreMemo()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -196,11 +198,16 @@ class XlnetReader:
         states = torch.stack([r.hidden[r.firsts[at]] for r, at in zip(readings, read, strict=True)])
         return self.pieces.log_dist(self.network(states), slots)
 
-    @torch.inference_mode()
     def log_probs_filled(
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
     ) -> list[Array]:
-        """Log-probabilities of whole sentences; only what comes from the slot on is computed."""
+        """Log-probabilities of whole sentences; only what comes from the slot on is computed, and not twice."""
+        return self._memo.scores(slots, fillings, readings, self._score_filled)
+
+    @torch.inference_mode()
+    def _score_filled(
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
+    ) -> list[Array]:
         rows = [self._after(slot, words) for slot, words in zip(slots, fillings, strict=True)]
         starts = [_Start(r, r.firsts[slot.start]) for r, slot in zip(readings, slots, strict=True)]
         results: list[Array] = [np.empty(0)] * len(slots)
@@ -220,17 +227,21 @@ class XlnetReader:
     def _continuations(self, rows: Sequence[list[list[int]]], starts: Sequence[_Start]) -> list[Array]:
         """Log-probability of each row of pieces and the end, read from where its slot starts."""
         hidden, _ = self._continue(rows, starts)
-        before = torch.stack([start.reading.hidden[start.count] for start in starts])
-        num = max(map(len, rows))
-        states, targets, owners = [], [], []
+        num, longest = max(map(len, rows)), hidden.shape[1]
+        targets = torch.full((len(rows), num, longest + 1), self.end)
+        lengths = torch.full((len(rows), num, 1), -1)
         for at, some in enumerate(rows):
             for number, row in enumerate(some):
-                states += [before[at : at + 1], hidden[at * num + number, : len(row)]]
-                targets += [*row, self.end]
-                owners += [at * num + number] * (len(row) + 1)
-        scores = self._log_prob_of(torch.cat(states), torch.tensor(targets))
-        totals = torch.zeros(len(rows) * num, dtype=torch.float64).index_add_(0, torch.tensor(owners), scores)
-        return [totals[at * num : at * num + len(some)].numpy() for at, some in enumerate(rows)]
+                targets[at, number, : len(row)] = torch.tensor(row, dtype=torch.long)
+                lengths[at, number] = len(row)
+        # What comes first in a slot is predicted from the same state in every row of it.
+        before = torch.stack([start.reading.hidden[start.count] for start in starts])
+        scores = torch.log_softmax(self.network(before), 1).gather(1, targets[..., 0]).double()
+        real = (torch.arange(longest) < lengths).flatten(0, 1)
+        following = torch.zeros(real.shape, dtype=torch.float64)
+        following[real] = self._log_prob_of(hidden[real], targets[..., 1:].reshape(-1, longest)[real])
+        scores += following.sum(1).view_as(scores)
+        return [scores[at, : len(some)].numpy() for at, some in enumerate(rows)]
 
 
 class XlnetMaskedReader:
