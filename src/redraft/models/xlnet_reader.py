@@ -25,7 +25,7 @@ from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.models.xlnet import Memory, Order, XlnetLM
 from redraft.numerics import Array
 
-_CALL_PIECES = 2048  # read in one call
+_CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache
 _CALL_LOGITS = 1024  # rows of the output layer computed in one call
 _MIN_FILL = 0.8  # shortest over longest row of a call: bounds what padding costs
 _KNOWN = 1 << 18  # words whose pieces are remembered: a guard for servers that run for months
@@ -120,7 +120,7 @@ class XlnetReader:
     @torch.inference_mode()
     def _read_nothing(self) -> Reading:
         hidden, kept = self.network.transformer.causal(torch.tensor([[self.begin]]), backward=self.backward)
-        return Reading((), (0,), kept.key[:, 0], kept.value[:, 0], hidden[0], torch.empty(0, dtype=torch.float64))
+        return Reading((), (0,), kept.key[:, :, 0], kept.value[:, :, 0], hidden[0], torch.empty(0, dtype=torch.float64))
 
     def _split(self, words: Words) -> list[tuple[int, ...]]:
         """Pieces of each word, all in reading order."""
@@ -151,8 +151,8 @@ class XlnetReader:
         return Reading(
             ids,
             firsts,
-            torch.cat([start.key, kept.key[:, row, :, :count]], 2),
-            torch.cat([start.value, kept.value[:, row, :, :count]], 2),
+            torch.cat([start.key, kept.key[:, :, row, :count]], 2),
+            torch.cat([start.value, kept.value[:, :, row, :count]], 2),
             torch.cat([start.reading.hidden[: start.count + 1], hidden[:count]]),
             start.reading.log_probs[: start.count],
         )
@@ -304,11 +304,11 @@ def _memory(starts: Sequence[_Start]) -> Memory:
     """What was read before each start, padded in front."""
     longest = max(start.count for start in starts) + 1
     shape = starts[0].reading.key.shape
-    key, value = (torch.zeros(shape[0], len(starts), shape[1], longest, shape[3]) for _ in range(2))
+    key, value = (torch.zeros(shape[0], shape[1], len(starts), longest, shape[3]) for _ in range(2))
     real = torch.zeros(len(starts), longest, dtype=torch.bool)
     for at, start in enumerate(starts):
         first = longest - start.count - 1
-        key[:, at, :, first:], value[:, at, :, first:] = start.key, start.value
+        key[:, :, at, first:], value[:, :, at, first:] = start.key, start.value
         real[at, first:] = True
     return Memory(key, value, real)
 
