@@ -12,7 +12,9 @@ from click.testing import CliRunner
 
 import redraft
 from redraft.app.cli import cli
+from redraft.app.synthesize import find_masked_lm
 from redraft.errors import InputError, PackError
+from redraft.models.base import Slot
 from redraft.models.pack import MANIFEST, Pack, open_pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.quantise import dequantise, quantise
@@ -232,6 +234,15 @@ def test_a_file_that_nobody_vouches_for_is_not_loaded(whole: Pack, tmp_path: Pat
     (pack.folder / "classifier" / "pytorch_model.bin").write_bytes(b"anything")
     with pytest.raises(PackError, match=r"does not vouch for classifier/pytorch_model\.bin"):
         redraft.load(str(pack.folder), "x-mcmc-c")
+
+
+def test_wrong_words_come_from_the_xlnet_where_there_is_one(whole: Pack, tiny_pack: Pack, xlnet: Path) -> None:
+    slots = [Slot(("the", "dog", "sees", "."), 1, 2)]
+    of_pack, of_folder = find_masked_lm(str(whole.folder))(), find_masked_lm(None, str(xlnet))()
+    assert of_pack.card["kind"] == of_folder.card["kind"] == "masked XLNet"
+    assert of_pack.card["name"] == f"{whole.name}@{whole.fingerprint}"
+    assert len(set(of_pack.likeliest(slots, 5)[0]) & set(of_folder.likeliest(slots, 5)[0])) >= 3  # 8 bits apart
+    assert find_masked_lm(str(tiny_pack.folder))().card["kind"] == "forward x backward LSTM"
 
 
 def test_nothing_to_add_is_refused(tiny_pack: Pack, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> di
 
 def load_readers(pack: Pack, orders: Iterable[Order]) -> dict[Order, XlnetReader | XlnetMaskedReader]:
     """A reader for each order. One network serves all the orders that its part names."""
-    part_of = {order: _part_for(pack, order) for order in orders}
+    part_of = {order: _require_part(pack, order) for order in orders}
     networks = {}
     words: dict[str, PieceWords] = {}  # of each vocabulary, so that proposers that are multiplied share theirs
     for part in dict.fromkeys(part_of.values()):
@@ -48,8 +48,16 @@ def load_readers(pack: Pack, orders: Iterable[Order]) -> dict[Order, XlnetReader
     }
 
 
-def _part_for(pack: Pack, order: Order) -> str:
-    for part, entry in pack.parts.items():
-        if entry["kind"] == LANGUAGE_MODEL and order.value in entry["orders"]:
-            return part
-    raise PackError(f"pack {pack.name} has no XLNet that reads {order.value}; choose another pack, recipe or generator")
+def part_for(pack: Pack, order: Order) -> str | None:
+    """The part of a pack that reads in an order, if there is one."""
+    of_kind = ((part, entry) for part, entry in pack.parts.items() if entry["kind"] == LANGUAGE_MODEL)
+    return next((part for part, entry in of_kind if order.value in entry["orders"]), None)
+
+
+def _require_part(pack: Pack, order: Order) -> str:
+    part = part_for(pack, order)
+    if part is None:
+        raise PackError(
+            f"pack {pack.name} has no XLNet that reads {order.value}; choose another pack, recipe or generator"
+        )
+    return part
