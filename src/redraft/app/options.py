@@ -108,7 +108,8 @@ _OPTIONS = (
     click.option(
         "--generator",
         type=click.Choice(["forward", "backward", "both", "masked"]),
-        help="Who suggests words: the models of the words before, after, their product, or one that sees both sides.",
+        metavar="WHO",
+        help="Who suggests words: forward, backward, both multiplied, or masked (sees both sides).",
     ),
     click.option("--temperature", type=float, default=1.0, show_default=True, help="Above 1 for bolder drafts."),
     click.option("--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word likelier. Repeatable."),
