@@ -128,6 +128,11 @@ def test_every_generator_on_the_command_line(whole: Pack, generator: str) -> Non
     assert draft["constraints_met"]
 
 
+def test_the_exact_kernel_takes_the_masked_generator(whole: Pack) -> None:
+    writer = redraft.load(str(whole.folder), "x-mcmc-c", num_candidates=4, kernel="exact", generator="masked")
+    assert writer.generate("dog", settings=Settings(steps=12, seed=4)).constraints_met
+
+
 def test_generators_propose_what_their_models_say(whole: Pack) -> None:
     from redraft import recipes
     from redraft.revise.candidates import slot_of
@@ -248,6 +253,9 @@ def test_wrong_words_come_from_the_xlnet_where_there_is_one(whole: Pack, tiny_pa
 def test_nothing_to_add_is_refused(tiny_pack: Pack, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name what to add"):
         add_parts(tiny_pack, tmp_path / "pack", Additions(), {})
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="not empty; choose a new folder"):
+        add_parts(tiny_pack, tmp_path, Additions(["some"]), {})
 
 
 def test_parts_are_added_on_the_command_line(

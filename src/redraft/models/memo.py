@@ -9,7 +9,7 @@ import numpy as np
 from redraft.models.base import Slot, Words
 from redraft.numerics import Array
 
-_KEPT = 4096  # slots
+_KEPT = 2048  # slots, of 50 scores or so each
 
 Compute = Callable[[Sequence[Slot], Sequence[Sequence[Words]], Sequence[Any]], list[Array]]
 

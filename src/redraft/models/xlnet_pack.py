@@ -41,7 +41,8 @@ def load_readers(pack: Pack, orders: Iterable[Order]) -> dict[Order, XlnetReader
     for part in dict.fromkeys(part_of.values()):
         pieces = pack.parts[part]["pieces"]
         networks[part], splitter, _ = load_xlnet(pack.part_folder(part), pack.path(pieces))
-        words.setdefault(pieces, PieceWords(splitter))
+        if pieces not in words:
+            words[pieces] = PieceWords(splitter)
     return {
         order: reader(f"{pack.name}/{part}", networks[part], words[pack.parts[part]["pieces"]], order)
         for order, part in part_of.items()

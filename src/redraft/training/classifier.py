@@ -18,6 +18,7 @@ from torch.nn import functional
 from redraft.corpus import Encoded
 from redraft.errors import InputError
 from redraft.files import replacing
+from redraft.models.quantise import dequantise
 from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256
 from redraft.predict.classifier import LABELS, HubNetwork, groups, padded, read_config
 from redraft.predict.pieces import PIECES, HubPieces, PieceEncoder, SentencePieces, Splitter
@@ -170,7 +171,7 @@ def classifier_from(folder: Path, seed: int = 0) -> tuple[nn.Module, Splitter]:
         raise InputError(f"{folder / PIECES} has {splitter.size} pieces, the model {config['vocab_size']}")
     own = network.state_dict()
     # A language model has a head of its own, which is left behind.
-    given = {name: value.float() for name, value in load_file(folder / WEIGHTS).items() if name in own}
+    given = {name: value for name, value in dequantise(load_file(folder / WEIGHTS)).items() if name in own}
     if missing := [name for name in own if name.startswith("transformer.") and name not in given]:
         raise InputError(f"{folder / WEIGHTS} lacks {missing[0]}; it is not an XLNet to start from")
     network.load_state_dict(given, strict=False)

@@ -41,6 +41,8 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: Sets) -> Pack:
     if not added.xlnets and added.classifier is None:
         raise InputError("name what to add to the pack: an XLNet language model, a classifier, or both")
     if out.resolve() != base.folder.resolve():
+        if out.exists() and any(out.iterdir()):
+            raise InputError(f"{out} is not empty; choose a new folder for the pack")
         shutil.copytree(base.folder, out, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST))
     parts, card = dict(base.parts), dict(base.card)
     for source in added.xlnets:
