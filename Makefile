@@ -22,6 +22,7 @@ check: $(READY)
 
 bench: $(READY)
 	$(VENV)/bin/python benchmarks/sampler.py
+	$(VENV)/bin/python benchmarks/xlnet.py
 
 pack: $(READY)
 	@test -n "$(CORPUS)" || { echo "say which text to train on: make pack CORPUS=folder" >&2; exit 2; }

@@ -10,12 +10,31 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path to write to; it takes the place of ``path`` only when the block ends well.
 
-    A kill or a full disk in the middle leaves the old file as it was. The process id keeps two writers apart.
+    A kill or a full disk in the middle leaves the old file as it was. The process id keeps two writers apart. The file
+    gets the mode of any other new file: some writers, such as safetensors, would let nobody else read it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    mode = _new_mode(partial)
     try:
         yield partial
+        partial.chmod(mode)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def ordinary_modes(folder: Path) -> None:
+    """Give the files of a folder, which another library wrote, the mode of any other new file."""
+    mode = _new_mode(folder / f".{os.getpid()}.mode")
+    for path in folder.iterdir():
+        if path.is_file():
+            path.chmod(mode)
+
+
+def _new_mode(path: Path) -> int:
+    """The mode of a new file; asked of the file system, because asking for the umask would set it."""
+    path.touch()
+    mode = path.stat().st_mode
+    path.unlink()
+    return mode

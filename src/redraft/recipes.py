@@ -1,15 +1,19 @@
 """The paper's systems, as values. Only this file and the results know their nicknames."""
 
+import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from redraft.errors import InputError
 from redraft.models.base import Scorer
 from redraft.models.causal import load_causal
 from redraft.models.lstm_files import load_lstm
-from redraft.models.lstm_reader import LstmReader
-from redraft.models.pack import Pack, require
+from redraft.models.pack import Pack
 from redraft.models.pull import is_pulled
-from redraft.predict.classifier import load_classifier
+from redraft.models.xlnet import Order
+from redraft.models.xlnet_pack import load_readers
+from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.learned import Learned, LearnedPrior
 from redraft.predict.prior import Prior, UniformPrior
 from redraft.revise.candidates import CandidateGenerator, CandidateSource, CheaplyScored, Generator, Merged
@@ -20,13 +24,21 @@ from redraft.sentence import Action
 from redraft.target import SoftScore, Target
 
 _PROPOSERS = {
-    Generator.FORWARD: ("forward",),
-    Generator.BACKWARD: ("backward",),
-    Generator.BOTH: ("forward", "backward"),
+    Generator.FORWARD: (Order.FORWARD,),
+    Generator.BACKWARD: (Order.BACKWARD,),
+    Generator.BOTH: (Order.FORWARD, Order.BACKWARD),
+    Generator.MASKED: (Order.MASKED,),
 }
 
 PULLED = "smollm2"  # the target of the default recipe, where it was pulled
 _NUM_SCORED, _CAUSAL_STEPS = 16, 30  # for a target that costs a thousand times as much as the LSTM models
+
+
+class Family(enum.Enum):
+    """Whose language models propose and decide. The classifier may be of any other kind: they meet in words."""
+
+    LSTM = "LSTM"
+    XLNET = "XLNet"
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,7 @@ class Recipe:
     num_candidates: int = 50
     kernel: KernelName = KernelName.PAPER
     learned: Learned | None = None  # what the prior takes from the pack's classifier; None draws moves at random
+    family: Family = Family.LSTM
     target: str | None = None  # a causal model that decides; None leaves it to the pack's forward model
     num_scored: int | None = None  # how many of the K candidates such a target scores; None for all
     steps: int = 200
@@ -53,6 +66,8 @@ RECIPES = {
         Recipe("l-mcmc-c", "LSTM models guided by the classifier", learned=Learned.ALL),
         Recipe("l-mcmc-c-positions", "the same without the prior for actions", learned=Learned.POSITIONS),
         Recipe("l-mcmc-c-actions", "the same without the prior for positions", learned=Learned.ACTIONS),
+        Recipe("x-mcmc", "XLNet models, replace and insert, positions drawn at random", family=Family.XLNET),
+        Recipe("x-mcmc-c", "XLNet models guided by the classifier", learned=Learned.ALL, family=Family.XLNET),
         Recipe(
             "smollm2-mcmc",
             "SmolLM2 decides, the LSTM models propose",
@@ -70,7 +85,6 @@ RECIPES = {
         ),
     )
 }
-CLASSIFIER = "classifier"  # the part of a pack that a learned prior needs
 
 
 def default(pack: Pack) -> str:
@@ -80,18 +94,20 @@ def default(pack: Pack) -> str:
 
 def own(pack: Pack) -> str:
     """The best recipe that a pack has all the models for."""
-    return "l-mcmc-c" if CLASSIFIER in pack.parts else "l-mcmc"
+    family = "l-mcmc" if "forward" in pack.parts else "x-mcmc"
+    return f"{family}-c" if CLASSIFIER in pack.parts else family
 
 
 def recipe(
     name: str,
     *,
     num_candidates: int | None = None,
-    kernel: str | None = None,
-    target: str | None = None,
     num_scored: int | None = None,
+    kernel: str | None = None,
+    generator: str | None = None,
+    target: str | None = None,
 ) -> Recipe:
-    """A recipe by name, with another number of candidates, another kernel or another target if one is given."""
+    """A recipe by name, with whatever is given in place of its own."""
     if name not in RECIPES:
         raise InputError(f"there is no recipe {name!r}; choose one of: {', '.join(RECIPES)}")
     chosen = RECIPES[name]
@@ -103,6 +119,10 @@ def recipe(
         if kernel not in [known.value for known in KernelName]:
             raise InputError(f"there is no kernel {kernel!r}; choose paper or exact")
         chosen = replace(chosen, kernel=KernelName(kernel))
+    if generator is not None:
+        if generator not in [known.value for known in Generator]:
+            raise InputError(f"there is no generator {generator!r}; choose forward, backward, both or masked")
+        chosen = replace(chosen, generator=Generator(generator))
     if target is not None:
         if chosen.target is None:  # so far the pack decided, and could afford more
             chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS)
@@ -122,10 +142,10 @@ def build(
     recipe: Recipe, pack: Pack, *, power: float = 1.0, soft: tuple[SoftScore, ...] = (), context: str = ""
 ) -> Sampler:
     """The sampler of a recipe, with the models of a pack and, where it has one, its causal target after a context."""
-    models = {part: load_lstm(pack, part) for part in dict.fromkeys(("forward", *_PROPOSERS[recipe.generator]))}
-    proposers = [models[part] for part in _PROPOSERS[recipe.generator]]
+    models = _language_models(recipe, pack)
+    proposers = [models[order] for order in _PROPOSERS[recipe.generator]]
     candidates: CandidateSource = CandidateGenerator(proposers, recipe.num_candidates)
-    scorer: Scorer = models["forward"]
+    scorer: Scorer = models[Order.FORWARD]
     if recipe.target is not None:
         scorer, candidates = _two_stages(recipe, models, candidates, context)
     elif context:
@@ -137,15 +157,17 @@ def build(
 
 
 def _two_stages(
-    recipe: Recipe, models: dict[str, LstmReader], candidates: CandidateSource, context: str
+    recipe: Recipe, models: Mapping[Order, Any], candidates: CandidateSource, context: str
 ) -> tuple[Scorer, CandidateSource]:
     """A causal target, and candidates of the pack's models and its own that the pack's forward model has scored."""
     if recipe.target is None:
         raise ValueError("two stages need a target")
-    target = load_causal(recipe.target, context=context, words=models["forward"].words)
-    own = CandidateGenerator([target, *([models["backward"]] if "backward" in models else [])], recipe.num_candidates)
+    target = load_causal(recipe.target, context=context, words=models[Order.FORWARD].words)
+    own = CandidateGenerator(
+        [target, *(models[order] for order in models if order is Order.BACKWARD)], recipe.num_candidates
+    )
     both = Merged([candidates, own], recipe.num_candidates)
-    return target, both if recipe.num_scored is None else CheaplyScored(both, models["forward"])
+    return target, both if recipe.num_scored is None else CheaplyScored(both, models[Order.FORWARD])
 
 
 def _kernel(recipe: Recipe) -> Kernel:
@@ -154,8 +176,15 @@ def _kernel(recipe: Recipe) -> Kernel:
     return ExactKernel() if recipe.num_scored is None else TriesKernel(recipe.num_scored)
 
 
+def _language_models(recipe: Recipe, pack: Pack) -> Mapping[Order, Any]:
+    """The scorer, which reads forward, and what else proposes."""
+    orders = dict.fromkeys((Order.FORWARD, *_PROPOSERS[recipe.generator]))
+    if recipe.family is Family.XLNET:
+        return load_readers(pack, orders)
+    if Order.MASKED in orders:
+        raise InputError(f"an LSTM sees one side of a slot: recipe {recipe.name} has no masked generator; try x-mcmc")
+    return {order: load_lstm(pack, order.value) for order in orders}
+
+
 def _prior(recipe: Recipe, pack: Pack) -> Prior:
-    if recipe.learned is None:
-        return UniformPrior()
-    require(pack, [CLASSIFIER])
-    return LearnedPrior(load_classifier(pack.folder), recipe.learned)
+    return UniformPrior() if recipe.learned is None else LearnedPrior(pack_classifier(pack), recipe.learned)

@@ -186,6 +186,7 @@ class Writer:
             "pack": f"{self.pack.name}@{self.pack.fingerprint}",
             "steps": settings.steps,
             "candidates": self._num_candidates,
+            "generator": self.recipe.generator.value,
             "kernel": self.recipe.kernel.value,
             "target": self.sampler.target.name,
             "chains": settings.num_chains,
@@ -241,6 +242,7 @@ def load(
     num_candidates: int | None = None,
     num_scored: int | None = None,
     kernel: str | None = None,
+    generator: str | None = None,
     target: str | None = None,
     context: str = "",
     power: float = 1.0,
@@ -250,9 +252,17 @@ def load(
 
     ``target`` is a causal model that decides instead of the recipe's: "smollm2", a hub name, a folder, a .gguf file. It
     scores ``num_scored`` of the ``num_candidates`` of a step, and reads sentences after a ``context``. ``kernel`` is
-    "paper" or "exact"; ``power`` (1 / temperature) and ``soft`` scores shape the target.
+    "paper" or "exact"; ``generator`` says who suggests words: "forward", "backward", "both" or "masked". ``power`` (1 /
+    temperature) and ``soft`` scores shape the target.
     """
     opened = open_pack(pack)
     name = recipe or (recipes.default(opened) if target is None else recipes.own(opened))
-    chosen = recipes.recipe(name, num_candidates=num_candidates, num_scored=num_scored, kernel=kernel, target=target)
+    chosen = recipes.recipe(
+        name,
+        num_candidates=num_candidates,
+        num_scored=num_scored,
+        kernel=kernel,
+        generator=generator,
+        target=target,
+    )
     return Writer(opened, chosen, recipes.build(chosen, opened, power=power, soft=tuple(soft), context=context))

@@ -9,16 +9,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.xlnets import TINY, make_network, make_pieces
+from tests.xlnets import TINY, make_network, make_pieces, readers
 
 from redraft import text
 from redraft.errors import PackError
 from redraft.models.base import Slot
+from redraft.models.memo import ScoreMemo
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS
 from redraft.models.xlnet import XlnetConfig, XlnetLM, sample_columns
 from redraft.models.xlnet_files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
-from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader, readers
+from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader
 from redraft.synthesis.masked_xlnet import FolderMaskedXlnet
 
 transformers = pytest.importorskip("transformers")
@@ -399,3 +400,24 @@ def test_configurations_that_transformers_must_run_are_told_apart() -> None:
     config = transformers.XLNetConfig(**TINY).to_dict()
     assert XlnetConfig.supports(config)
     assert not XlnetConfig.supports({**config, "attn_type": "uni"})
+
+
+def test_nothing_is_scored_twice(forward: XlnetReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forward, "_memo", ScoreMemo())
+    asked: list[list[tuple[str, ...]]] = []
+    compute = forward._score_filled
+
+    def counting(slots, fillings, readings):  # type: ignore[no-untyped-def]
+        asked.extend(fillings)
+        return compute(slots, fillings, readings)
+
+    monkeypatch.setattr(forward, "_score_filled", counting)
+    words = ("the", "dog", "sees", "a", "man", ".")
+    replace, insert = Slot(words, 1, 2), Slot(("the", *words[2:]), 1, 1)  # the same sentences, once as a gap
+    readings = forward.read([words, insert.words], [None, None])
+    first = forward.log_probs_filled([replace], [[("house",), ("dog",)]], readings[:1])[0]
+    again = forward.log_probs_filled([insert, replace], [[("man",), ("house",)], [("dog",)]], readings[::-1])
+    assert asked == [[("house",), ("dog",)], [("man",)]]
+    assert again[0][1] == first[0]
+    assert again[1][0] == first[1]
+    assert again[0][0] == pytest.approx(_plain(forward, ("the", "man", *words[2:])), abs=1e-4)

@@ -15,6 +15,7 @@ from redraft.errors import CorpusError, InputError
 from redraft.models.lstm import LstmConfig
 from redraft.training.lm import Batches, LmTask, padded, prepare
 from redraft.training.loop import BEST, CHECKPOINT, LOG, Plan, train
+from redraft.training.processes import Share
 
 
 def _task(corpus: Path, **changes: int) -> LmTask:
@@ -37,10 +38,10 @@ def test_a_run_that_was_cut_off_ends_with_the_same_weights(
         task = _task(made_corpus)
         plain = task.loss
 
-        def cut(step: int, plain=plain, stop=stop):  # type: ignore[no-untyped-def]
+        def cut(step: int, share: Share, plain=plain, stop=stop):  # type: ignore[no-untyped-def]
             if step == stop:
                 raise _KilledError
-            return plain(step)
+            return plain(step, share)
 
         monkeypatch.setattr(task, "loss", cut)
         with pytest.raises(_KilledError):

@@ -15,12 +15,12 @@ from redraft.errors import InputError, PackError
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.xlnet import Order
 from redraft.models.xlnet_files import load_xlnet
-from redraft.models.xlnet_reader import readers
 from redraft.training.classifier import classifier_from
 from redraft.training.loop import BEST, Plan, train
 from redraft.training.muon import orthogonal
+from redraft.training.processes import Share
 from redraft.training.xlnet import PieceData, Predictor, XlnetTask, ask, new_xlnet, prepare, train_xlnet
-from tests.xlnets import make_pieces
+from tests.xlnets import make_pieces, readers
 
 _SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
 _ALL = list(Order)
@@ -108,10 +108,10 @@ def test_a_run_that_was_cut_off_ends_with_the_same_weights(
     task = _task(data, pieces)
     plain = task.loss
 
-    def cut(step: int):  # type: ignore[no-untyped-def]
+    def cut(step: int, share: Share):  # type: ignore[no-untyped-def]
         if step == 9:
             raise KeyboardInterrupt
-        return plain(step)
+        return plain(step, share)
 
     monkeypatch.setattr(task, "loss", cut)
     with pytest.raises(KeyboardInterrupt):

@@ -57,3 +57,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone; nothing is wrong here
         sys.exit(0)
+
+
+if __name__ == "__main__":  # for launchers that start modules
+    main()

@@ -49,9 +49,9 @@ def explain(draft: str, folder: Path | None, keywords: tuple[str, ...], out: Pat
 def find_classifier(folder: Path | None) -> "Classifier":
     """The classifier that is explained. The one place that decides which one that is when none is named."""
     from redraft.models.pack import DEFAULT, open_pack
-    from redraft.predict.classifier import load_classifier
+    from redraft.predict.classifier import load_classifier, pack_classifier
 
-    return load_classifier(folder if folder is not None else open_pack(DEFAULT).folder)
+    return load_classifier(folder) if folder is not None else pack_classifier(open_pack(DEFAULT))
 
 
 def prior_table(classifier: "Classifier", words: tuple[str, ...], keywords: frozenset[str]) -> "Array":

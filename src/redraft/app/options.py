@@ -39,6 +39,7 @@ class Options:
     output: str | None
     batch: int
     kernel: str | None
+    generator: str | None
     temperature: float
     prefer: tuple[str, ...]
     prefer_length: int | None
@@ -73,6 +74,7 @@ class Options:
             target=self.target,
             context=self.context,
             kernel=self.kernel,
+            generator=self.generator,
             power=1 / self.temperature,
             soft=self._soft(),
         )
@@ -101,7 +103,7 @@ def _word_and_weight(given: str) -> tuple[str, float]:
 
 
 _OPTIONS = (
-    click.option("--recipe", metavar="NAME", help="Which system to use, e.g. l-mcmc or l-mcmc-deletion."),
+    click.option("--recipe", metavar="NAME", help="Which system to use, e.g. l-mcmc or x-mcmc-c."),
     click.option("--target", metavar="MODEL", help="A causal model that decides: smollm2, a hub name or a path."),
     click.option("--context", default="", metavar="TEXT", help="What the sentence comes after, e.g. a headline."),
     click.option("--steps", type=int, help="Revisions to try (200, or 30 with a causal model)."),
@@ -123,6 +125,12 @@ _OPTIONS = (
         "--output", metavar="FILE", help="Where --input's results go, a JSON line each. Goes on if run again."
     ),
     click.option("--kernel", type=click.Choice(["paper", "exact"]), help="Search as the paper does, or sample."),
+    click.option(
+        "--generator",
+        type=click.Choice(["forward", "backward", "both", "masked"]),
+        metavar="WHO",
+        help="Who suggests words: forward, backward, both multiplied, or masked (sees both sides).",
+    ),
     click.option("--temperature", type=float, default=1.0, show_default=True, help="Above 1 for bolder drafts."),
     click.option("--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word likelier. Repeatable."),
     click.option("--prefer-length", type=int, metavar="N", help="Draw the length towards N words."),

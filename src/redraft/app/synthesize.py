@@ -40,6 +40,7 @@ def _several(choices: tuple[str, ...]) -> Callable[[click.Context, click.Paramet
 @click.option("--instances", callback=_several(_INSTANCES), default="paper", show_default=True, help="Kinds of damage.")
 @click.option("--max-words", type=int, default=52, show_default=True, help="Longest source sentence.")
 @click.option("--pack", help="Pack with the language models of the masked-lm method.")
+@click.option("--xlnet", metavar="DIR|NAME", help="An XLNet for the masked-lm method, instead of a pack.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 def synthesize(
     corpus: Path,
@@ -51,6 +52,7 @@ def synthesize(
     instances: tuple[str, ...],
     max_words: int,
     pack: str | None,
+    xlnet: str | None,
     workers: int,
 ) -> None:
     """Spoil sentences of a corpus and label what would mend them.
@@ -64,7 +66,7 @@ def synthesize(
     recipes = tuple(recipe for name in instances for recipe in RECIPES[name])
     methods = tuple(Method(name) for name in method)
     settings = Settings(corpus, seed, num, num_valid, methods, recipes, max_words)
-    load = find_masked_lm(pack) if Method.MASKED_LM in methods else None
+    load = find_masked_lm(pack, xlnet) if Method.MASKED_LM in methods else None
     total = sum(settings.num_sources(split) for split in ("train", "valid")) * len(recipes)
     with _bar(total) as advance:
         card = synthesise(settings, out, load_masked_lm=load, workers=workers, progress=advance)
@@ -72,12 +74,23 @@ def synthesize(
     click.echo(f"{counts['train']['sentences']:,} and {counts['valid']['sentences']:,} sentences are in {out}")
 
 
-def find_masked_lm(pack: str | None) -> "LoadMaskedLm":
-    """How a worker loads the masked LM. The one place that decides which language model makes the wrong words."""
-    from redraft.models.pack import DEFAULT
-    from redraft.synthesis.masked_lstm import PackMaskedLm
+def find_masked_lm(pack: str | None, xlnet: str | None = None) -> "LoadMaskedLm":
+    """How a worker loads the masked LM. The one place that decides which language model makes the wrong words.
 
-    return PackMaskedLm(pack or DEFAULT)
+    An XLNet that reads masked where there is one, else the LSTM pair. The data's card names it.
+    """
+    from redraft.models.pack import DEFAULT, open_pack
+    from redraft.models.xlnet import Order
+    from redraft.models.xlnet_pack import part_for
+    from redraft.synthesis.masked_lstm import PackMaskedLm
+    from redraft.synthesis.masked_xlnet import FolderMaskedXlnet, PackMaskedXlnet
+
+    if xlnet is not None:
+        if pack is not None:
+            raise click.UsageError("give --pack or --xlnet, not both")
+        return FolderMaskedXlnet(xlnet)
+    name = pack or DEFAULT
+    return PackMaskedLm(name) if part_for(open_pack(name), Order.MASKED) is None else PackMaskedXlnet(name)
 
 
 @contextmanager

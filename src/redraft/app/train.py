@@ -7,6 +7,7 @@ from typing import Any, cast
 import click
 
 from redraft.app.train_classifier import train_classifier
+from redraft.app.train_parts import add, parts_options, say_where
 from redraft.app.train_xlnet import xlnet_lm
 from redraft.errors import InputError
 
@@ -29,6 +30,7 @@ def train() -> None:
 
 train.add_command(train_classifier)
 train.add_command(xlnet_lm)
+train.add_command(add)
 
 
 @train.command()
@@ -41,10 +43,12 @@ train.add_command(xlnet_lm)
 def lm(direction: str, corpus: Path, out: Path, tokens: float, words: int, threads: int | None) -> None:
     """Train an LSTM language model that reads forward or backward."""
     from redraft.training.lm import Direction, train_lm
+    from redraft.training.processes import join
 
     _use(threads)
     best = train_lm(corpus, cast("Direction", direction), out, num_tokens=int(tokens), num_words=words)
-    click.echo(f"{direction}: {best:.4f} NLL per word on held-out sentences; weights in {out}")
+    if join().is_first:
+        click.echo(f"{direction}: {best:.4f} NLL per word on held-out sentences; weights in {out}")
 
 
 @train.command()
@@ -56,6 +60,7 @@ def lm(direction: str, corpus: Path, out: Path, tokens: float, words: int, threa
 @click.option("--name", default="english", show_default=True, help="What the pack is called.")
 @click.option("--test", type=click.Path(path_type=Path), help="A file of other sentences to report NLL on as well.")
 @click.option("--about", type=click.Path(path_type=Path), help="A JSON file to add to the card: sources, licences.")
+@parts_options
 def pack(
     corpus: Path,
     out: Path,
@@ -65,13 +70,17 @@ def pack(
     name: str,
     test: Path | None,
     about: Path | None,
+    xlnets: tuple[str, ...],
+    classifier: Path | None,
 ) -> None:
-    """Train every model of a pack and put the pack together, in OUT/NAME."""
+    """Train the LSTM models of a pack and put the pack together, in OUT/NAME."""
     from redraft.training.pack import train_pack
+    from redraft.training.parts import Additions
 
     _use(threads)
-    made = train_pack(corpus, out, name, num_tokens=int(tokens), num_words=words, test=test, about=_read(about))
-    click.echo(f"{made.folder}: {made.num_bytes / 1e6:.1f} MB; use it with --pack {made.folder}")
+    added = Additions(xlnets, classifier) if xlnets or classifier else None
+    options: dict[str, Any] = {"test": test, "about": _read(about), "added": added}
+    say_where(train_pack(corpus, out, name, num_tokens=int(tokens), num_words=words, **options))
 
 
 def _use(threads: int | None) -> None:

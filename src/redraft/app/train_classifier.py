@@ -35,6 +35,7 @@ def train_classifier(
 
     from redraft.training import classifier
     from redraft.training.label_scores import markdown
+    from redraft.training.processes import join
 
     if threads:
         torch.set_num_threads(threads)
@@ -50,7 +51,8 @@ def train_classifier(
         batch_pieces=batch_pieces,
         seed=seed,
     )
-    click.echo(markdown(scores))
+    if join().is_first:
+        click.echo(markdown(scores))
 
 
 def _pieces_of(corpus: Path, out: Path) -> Path:

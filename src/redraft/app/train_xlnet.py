@@ -45,9 +45,10 @@ def xlnet_lm(
     threads: int | None,
 ) -> None:
     """Train an XLNet that reads forward, backward and from both sides. A run that was stopped goes on when started
-    again."""
+    again; `accelerate launch` runs it in several processes."""
     import torch
 
+    from redraft.training.processes import join
     from redraft.training.xlnet import train_xlnet
 
     if threads:
@@ -64,6 +65,8 @@ def xlnet_lm(
         batch_pieces=batch_pieces,
         seed=seed,
     )
+    if not join().is_first:
+        return
     for order, nll in scores.items():
         click.echo(f"{order}: {nll:.4f} NLL per {'piece' if order == 'masked' else 'word'} on held-out sentences")
     click.echo(f"the model is in {out}")

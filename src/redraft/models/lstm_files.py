@@ -8,6 +8,7 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 
 from redraft.errors import PackError
+from redraft.files import replacing
 from redraft.models.lstm import LstmConfig, LstmLM
 from redraft.models.lstm_reader import LstmReader
 from redraft.models.pack import Pack, require
@@ -20,7 +21,8 @@ _WORDS = "words.txt"
 def save_lstm(folder: Path, part: str, network: LstmLM, vocabulary: Vocabulary) -> dict[str, Any]:
     """Write a model in 8 bits and its word list; returns its entry of the manifest."""
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(quantise(network.state_dict()), folder / f"{part}.safetensors")
+    with replacing(folder / f"{part}.safetensors") as partial:
+        save_file(quantise(network.state_dict()), partial)
     (folder / _WORDS).write_text("\n".join(vocabulary.words) + "\n", encoding="utf-8")
     config = asdict(network.config)
     return {
@@ -36,11 +38,11 @@ def load_lstm(pack: Pack, part: str) -> LstmReader:
     """The LSTM of a pack as a reader of sentences; the part "backward" reads from the end."""
     require(pack, [part])
     entry = pack.parts[part]
-    vocabulary = _read_words(pack.folder / entry["words"], pack.fingerprint)
+    vocabulary = _read_words(pack.path(entry["words"]), pack.fingerprint)
     if vocabulary.sha256 != entry["words_sha256"]:
         raise PackError(f"pack {pack.name}: {entry['words']} is not the word list that {part} was trained with")
     network = LstmLM(LstmConfig.from_json(entry["config"]))
-    network.load_state_dict(dequantise(load_file(pack.folder / entry["weights"])))
+    network.load_state_dict(dequantise(load_file(pack.path(entry["weights"]))))
     return LstmReader(f"{pack.name}/{part}", network, vocabulary, backward=part == "backward")
 
 

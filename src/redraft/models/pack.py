@@ -75,6 +75,20 @@ class Pack:
         parts: Mapping[str, Mapping[str, Any]] = self.manifest["parts"]
         return parts
 
+    def path(self, file: str) -> Path:
+        """Where a file is, if it is one of those that were checked."""
+        if file not in self.manifest["files"]:
+            raise PackError(f"pack {self.name} does not vouch for {file}: install the pack again")
+        return self.folder / file
+
+    def part_folder(self, part: str) -> Path:
+        """The folder of a part's files; a file in it that was not checked is refused."""
+        require(self, [part])
+        folder = self.folder / str(self.parts[part].get("folder", ""))
+        for file in _files(folder):
+            self.path(file.relative_to(self.folder).as_posix())
+        return folder
+
     @property
     def num_bytes(self) -> int:
         return sum(entry["bytes"] for entry in self.manifest["files"].values())
@@ -106,10 +120,18 @@ def open_pack(name: str = DEFAULT) -> Pack:
     return Pack(folder, manifest)
 
 
+def _files(folder: Path) -> list[Path]:
+    """All files of a folder and those below, without the manifest and hidden ones."""
+    found = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return sorted(path for path in found if path.name != MANIFEST)
+
+
 def write_manifest(folder: Path, name: str, parts: Mapping[str, Any], card: Mapping[str, Any]) -> Pack:
     """Describe the files that lie in a folder and so make it a pack."""
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != MANIFEST)
-    entries = {path.name: {"sha256": _sha256(path), "bytes": path.stat().st_size} for path in files}
+    entries = {
+        path.relative_to(folder).as_posix(): {"sha256": _sha256(path), "bytes": path.stat().st_size}
+        for path in _files(folder)
+    }
     manifest = {"format": FORMAT, "name": name, "parts": dict(parts), "files": entries, "card": dict(card)}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return open_pack(str(folder))

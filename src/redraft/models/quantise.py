@@ -1,4 +1,7 @@
-"""Weights in 8 bits: each row of a matrix as whole numbers from -127 to 127 and one scale. The rest stays as it is."""
+"""Weights in 8 bits: each row of a matrix as whole numbers from -127 to 127 and one scale. The rest stays as it is.
+
+A weight with more axes is a matrix of its first axis and the others.
+"""
 
 from collections.abc import Mapping
 
@@ -12,19 +15,24 @@ def quantise(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Matrices to int8 with a float32 scale a row."""
     packed: dict[str, Tensor] = {}
     for name, weight in weights.items():
-        if weight.ndim != 2:
+        if weight.ndim < 2:
             packed[name] = weight.float().contiguous()
             continue
-        scale = weight.abs().amax(1).clamp_min(1e-12) / 127
-        packed[name] = (weight / scale[:, None]).round().to(torch.int8)
-        packed[name + _SCALE] = scale.float()
+        rows = weight.float().flatten(1)
+        scale = rows.abs().amax(1).clamp_min(1e-12) / 127
+        packed[name] = (rows / scale[:, None]).round().to(torch.int8).view(weight.shape)
+        packed[name + _SCALE] = scale
     return packed
 
 
 def dequantise(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Back to float32."""
     return {
-        name: weight.float() * packed[name + _SCALE][:, None] if weight.dtype == torch.int8 else weight.float()
+        name: _scaled(weight, packed[name + _SCALE]) if weight.dtype == torch.int8 else weight.float()
         for name, weight in packed.items()
         if not name.endswith(_SCALE)
     }
+
+
+def _scaled(weight: Tensor, scale: Tensor) -> Tensor:
+    return (weight.flatten(1).float() * scale[:, None]).view(weight.shape)

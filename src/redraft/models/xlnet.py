@@ -26,6 +26,7 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, 
 # Settings of an XLNet that this module computes; any other value is transformers' to run.
 _FIXED = {"attn_type": "bi", "bi_data": False, "clamp_len": -1, "same_length": False, "untie_r": True}
 _INIT_STD = 0.02
+_COLUMNS = 800  # pieces whose logits are computed together
 _HIDDEN = -1e30  # added to the score of what may not be seen
 
 
@@ -68,7 +69,7 @@ class XlnetConfig:
 class Memory(NamedTuple):
     """Keys and values of pieces that were read before, layer by layer; padded in front, so that they end together."""
 
-    key: Tensor  # [layers, sentences, heads, pieces, size]
+    key: Tensor  # [layers, heads, sentences, pieces, size]
     value: Tensor
     real: Tensor  # [sentences, pieces], false for padding
 
@@ -91,11 +92,15 @@ class _RelativeAttention(nn.Module):
         self.layer_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
 
     def keys_values(self, content: Tensor) -> _LayerMemory:
-        """[rows, time, d] to keys and values, each [rows, heads, time, size]."""
+        """[rows, time, d] to keys and values, each [heads, rows, time, size].
+
+        Heads come first wherever there are some: then one copy serves the products with the keys of each row, with
+        those of a sentence that rows share, and with the distances that all share.
+        """
         heads, size = self.q.shape[1:]
         weights = torch.cat([self.k.flatten(1), self.v.flatten(1)], 1)
         both = (content.reshape(-1, content.shape[-1]) @ weights).view(*content.shape[:2], 2, heads, size)
-        key, value = both.permute(2, 0, 3, 1, 4)
+        key, value = both.permute(2, 3, 0, 1, 4).contiguous()
         return key, value
 
     def forward(
@@ -111,67 +116,59 @@ class _RelativeAttention(nn.Module):
         """What each of ``asking`` [rows, streams x time, d] takes from keys and values: the same shape.
 
         Streams stand one place apart; ``ahead`` is how far the first is ahead of the keys. ``distances`` are the
-        sinusoids of ``distance_range``, ``mask`` [rows, 1, streams x time, keys] is added to the scores.
+        sinusoids of ``distance_range``, ``mask`` [1, rows, streams x time, keys] is added to the scores.
         """
         rows, asks, d_model = asking.shape
         heads, size = self.q.shape[1:]
-        query = (asking.reshape(-1, d_model) @ (self.q * size**-0.5).flatten(1)).view(rows, asks, heads, size)
-        query = query.transpose(1, 2)  # [rows, heads, asks, size]
-        scores = _to_keys(query + (self.r_w_bias * size**-0.5)[:, None], own[0], memory and memory[0])
-        scores += self._position(query, distances, own[0].shape[2], ahead)
+        scale = size**-0.5
+        # With the bias of the content scores, so that no pass over the queries is spent on it.
+        query = torch.addmm((self.r_w_bias * scale).flatten(), asking.reshape(-1, d_model), (self.q * scale).flatten(1))
+        query = query.view(rows, asks, heads, size).permute(2, 0, 1, 3).contiguous()
+        scores = _to_keys(query, own[0], memory and memory[0])
+        by_place = scores.view(heads, rows, -1, own[0].shape[2], scores.shape[-1])
+        by_place += self._position(query, distances, own[0].shape[2], ahead)
         scores += mask
         mixed = _from_values(torch.softmax(scores, -1), own[1], memory and memory[1])
-        merged = mixed.transpose(1, 2).reshape(-1, d_model) @ self.o.flatten(1).T
+        merged = mixed.permute(1, 2, 0, 3).reshape(-1, d_model) @ self.o.flatten(1).T
         result: Tensor = self.layer_norm(merged.view(rows, asks, d_model) + asking)
         return result
 
     def _position(self, query: Tensor, distances: Tensor, time: int, ahead: int) -> Tensor:
-        """Scores by distance, [rows, heads, asks, keys]."""
-        rows, heads, asks, size = query.shape
-        keys = (distances @ self.r.flatten(1)).view(-1, heads, size)
+        """Scores by distance, [heads, rows, streams, time, keys]; queries come with the bias of the content scores."""
+        heads, rows, asks, size = query.shape
+        keys = (distances @ self.r.flatten(1)).view(-1, heads, size).permute(1, 2, 0)
+        bias = ((self.r_r_bias - self.r_w_bias) * size**-0.5)[:, None] @ keys
         # One product a head serves every sentence of the batch.
-        by_head = (query + (self.r_r_bias * size**-0.5)[:, None]).transpose(0, 1).reshape(heads, rows * asks, size)
-        scores = by_head @ keys.permute(1, 2, 0)
+        scores = torch.baddbmm(bias, query.view(heads, rows * asks, size), keys)
         # Ask t and key c want the column of their distance, time - t - ahead + c: a view one step aslant.
-        span = len(keys)
+        span = keys.shape[2]
         shape = (heads, rows, asks // time, time, span - time)
         strides = (rows * asks * span, asks * span, time * span - 1, span - 1, 1)
         aslant: Tensor = scores.as_strided(shape, strides, time - ahead)
-        return aslant.transpose(0, 1).reshape(rows, heads, asks, span - time)
+        return aslant
 
 
 def _to_keys(query: Tensor, own: Tensor, memory: Tensor | None) -> Tensor:
-    """Products of queries [rows, heads, asks, size] with the keys of their rows, after those of the memory if any."""
+    """Products of queries [heads, rows, asks, size] with the keys of their rows, after those of the memory if any."""
     scores = query @ own.transpose(-1, -2)
     if memory is None:
         return scores
     # The rows of a sentence share its memory: all their queries meet it in one product.
-    shared = _fold(query, len(memory)) @ memory.transpose(-1, -2)
-    return torch.cat([_unfold(shared, len(query)), scores], -1)
+    heads, rows, asks, size = query.shape
+    shared = query.view(heads, memory.shape[1], -1, size) @ memory.transpose(-1, -2)
+    return torch.cat([shared.view(heads, rows, asks, -1), scores], -1)
 
 
 def _from_values(attention: Tensor, own: Tensor, memory: Tensor | None) -> Tensor:
-    """Values [rows, heads, keys, size] mixed by attention [rows, heads, asks, keys]."""
+    """Values [heads, rows, keys, size] mixed by attention [heads, rows, asks, keys]."""
     if memory is None:
         return attention @ own
-    past = memory.shape[2]
-    shared = _fold(attention[..., :past], len(memory)) @ memory
-    return _unfold(shared, len(attention)) + attention[..., past:] @ own
-
-
-def _fold(tensor: Tensor, sentences: int) -> Tensor:
-    """[rows, heads, asks, n] to [sentences, heads, rows of a sentence x asks, n]."""
-    rows, heads, asks, last = tensor.shape
-    return (
-        tensor.view(sentences, rows // sentences, heads, asks, last).transpose(1, 2).reshape(sentences, heads, -1, last)
-    )
-
-
-def _unfold(tensor: Tensor, rows: int) -> Tensor:
-    """The reverse of ``_fold``."""
-    sentences, heads, asks, last = tensor.shape
-    apart = tensor.view(sentences, heads, rows // sentences, asks * sentences // rows, last).transpose(1, 2)
-    return apart.reshape(rows, heads, -1, last)
+    heads, rows, asks, keys = attention.shape
+    past, size = memory.shape[2:]
+    to_memory = attention.view(heads * memory.shape[1], -1, keys)[..., :past]
+    shared = torch.bmm(to_memory, memory.reshape(-1, past, size)).view(heads * rows, asks, size)
+    to_own = attention.view(heads * rows, asks, keys)[..., past:]
+    return torch.baddbmm(shared, to_own, own.reshape(heads * rows, -1, size)).view(heads, rows, asks, size)
 
 
 class _FeedForward(nn.Module):
@@ -227,7 +224,7 @@ class XlnetTransformer(nn.Module):
             hidden = torch.where(asked[..., None], self.mask_emb, hidden)
             real = real & ~asked
         distances = _sinusoids(_distance_range(ids.shape[1]), hidden.shape[-1])
-        mask = _hiding(~real)[:, None, None, :]
+        mask = _hiding(~real)[None, :, None, :]
         for layer in self.layer:
             hidden, _ = layer(hidden, hidden, distances, mask)
         return hidden
@@ -273,12 +270,12 @@ def _hiding(hidden: Tensor) -> Tensor:
 
 
 def _causal_mask(rows: int, time: int, memory: Memory | None) -> Tensor:
-    """[1 or rows, 1, 2 x time, keys]: either stream's ask t sees the keys up to t, and all of the memory."""
+    """[1, 1 or rows, 2 x time, keys]: either stream's ask t sees the keys up to t, and all of the memory."""
     own = _hiding(torch.ones(time, time, dtype=torch.bool).triu(1)).repeat(2, 1)[None, None]
     if memory is None:
         return own
-    past = _hiding(~memory.real).repeat_interleave(rows // len(memory.real), 0)[:, None, None, :]
-    return torch.cat([past.expand(-1, -1, 2 * time, -1), own.expand(rows, -1, -1, -1)], -1)
+    past = _hiding(~memory.real).repeat_interleave(rows // len(memory.real), 0)[None, :, None, :]
+    return torch.cat([past.expand(-1, -1, 2 * time, -1), own.expand(-1, rows, -1, -1)], -1)
 
 
 class _Bias(nn.Module):
@@ -305,10 +302,19 @@ class XlnetLM(nn.Module):
         return functional.linear(hidden, self.transformer.word_embedding.weight, self.lm_loss.bias)
 
     def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Log-probability of one piece a row; [n, d] and [n] to [n]."""
-        logits = self(hidden)
-        picked: Tensor = logits.gather(1, target[:, None]).squeeze(1) - logits.logsumexp(1)
-        return picked
+        """Log-probability of one piece a row; [n, d] and [n] to [n].
+
+        The sums over all pieces are taken some columns at a time, while these are in the cache; log_softmax does it in
+        one pass where logsumexp takes four.
+        """
+        weight, bias = self.transformer.word_embedding.weight, self.lm_loss.bias
+        log_sums = []
+        for rows, some in zip(torch.split(weight, _COLUMNS), torch.split(bias, _COLUMNS), strict=True):
+            logits = torch.addmm(some, hidden, rows.T)
+            first = logits[:, 0].clone()
+            log_sums.append(first - torch.log_softmax(logits, 1, out=logits)[:, 0])
+        picked: Tensor = (hidden * weight[target]).sum(1) + bias[target]
+        return picked - torch.stack(log_sums).logsumexp(0)
 
     def loss(self, hidden: Tensor, target: Tensor, columns: "Columns | None" = None) -> Tensor:
         """Summed negative log-likelihood; [n, d] and [n] to a scalar. ``columns`` make it a cheaper estimate."""

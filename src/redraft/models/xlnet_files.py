@@ -14,6 +14,7 @@ from torch import Tensor
 from redraft.errors import PackError
 from redraft.files import replacing
 from redraft.models.pieces import PIECES, SentencePieces
+from redraft.models.quantise import dequantise
 from redraft.models.xlnet import XlnetConfig, XlnetLM
 
 CONFIG, WEIGHTS, OLD_WEIGHTS = "config.json", "model.safetensors", "pytorch_model.bin"
@@ -31,7 +32,8 @@ def save_xlnet(folder: Path, network: XlnetLM, pieces: Path) -> None:
     """Write a model in half precision with its pieces; ``transformers.XLNetLMHeadModel`` loads it too."""
     folder.mkdir(parents=True, exist_ok=True)
     if pieces.resolve() != (folder / PIECES).resolve():
-        shutil.copyfile(pieces, folder / PIECES)
+        with replacing(folder / PIECES) as partial:
+            shutil.copyfile(pieces, partial)
     config = {
         "architectures": ["XLNetLMHeadModel"],
         "model_type": "xlnet",
@@ -49,20 +51,26 @@ def save_xlnet(folder: Path, network: XlnetLM, pieces: Path) -> None:
         save_file(halves, partial, metadata={"format": "pt"})
 
 
-def load_xlnet(name: str | Path) -> tuple[XlnetLM, SentencePieces, Path]:
-    """A language model, its pieces and its folder, from a folder or the name of a hub model; checked before use."""
+def load_xlnet(name: str | Path, pieces: Path | None = None) -> tuple[XlnetLM, SentencePieces, Path]:
+    """A language model, its pieces and its folder, from a folder or the name of a hub model; checked before use.
+
+    ``pieces`` is where the vocabulary is if it is not in the folder.
+    """
     folder = Path(name) if Path(name).is_dir() else _fetch(str(name))
     config = _read_config(folder)
-    if not (folder / PIECES).is_file():
+    pieces = pieces or folder / PIECES
+    if not pieces.is_file():
         raise PackError(f"{folder} lacks {PIECES}, the SentencePiece model; copy it from where the model came from")
-    splitter = SentencePieces(folder / PIECES)
+    splitter = SentencePieces(pieces)
     wanted = config.get(PIECES_SHA256)
-    if wanted is not None and wanted != pieces_sha256(folder / PIECES):
-        raise PackError(f"{folder / PIECES} is not the vocabulary that the model was trained with; restore the file")
+    if wanted is not None and wanted != pieces_sha256(pieces):
+        raise PackError(f"{pieces} is not the vocabulary that the model was trained with; restore the file")
     if splitter.size != config["vocab_size"]:
-        raise PackError(f"{folder / PIECES} has {splitter.size:,} pieces, the model {config['vocab_size']:,}")
+        raise PackError(
+            f"{pieces} has {splitter.size:,} pieces, the model {config['vocab_size']:,}; copy the model's own {PIECES}"
+        )
     if min(splitter.begin, splitter.end, splitter.padding) == 0:
-        raise PackError(f"{folder / PIECES} lacks <s>, </s> or <pad>; it is not the vocabulary of an XLNet")
+        raise PackError(f"{pieces} lacks <s>, </s> or <pad>; it is not the vocabulary of an XLNet")
     network = XlnetLM(XlnetConfig.read(config))
     _load_weights(network, folder)
     return network.eval(), splitter, folder
@@ -106,9 +114,10 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 def _load_weights(network: XlnetLM, folder: Path) -> None:
     try:
-        given = {name: value.float() for name, value in _read_weights(folder).items() if name != _HEAD}
+        given = dequantise(_read_weights(folder))
+        given.pop(_HEAD, None)
         network.load_state_dict(given)
-    except (OSError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+    except (OSError, RuntimeError, ValueError, KeyError, pickle.UnpicklingError) as error:
         first = str(error).strip().split("\n")[-1].strip()
         raise PackError(f"{folder} does not hold the weights that its {CONFIG} describes: {first}") from error
 

@@ -19,13 +19,14 @@ from torch import Tensor
 
 from redraft import text
 from redraft.models.base import Slot, Words
+from redraft.models.memo import ScoreMemo
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.models.xlnet import Memory, Order, XlnetLM
 from redraft.numerics import Array
 
-_CALL_PIECES = 2048  # read in one call
-_CALL_LOGITS = 256  # rows of the output layer computed in one call: they stay in the cache
+_CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache
+_CALL_LOGITS = 1024  # rows of the output layer computed in one call
 _MIN_FILL = 0.8  # shortest over longest row of a call: bounds what padding costs
 _KNOWN = 1 << 18  # words whose pieces are remembered: a guard for servers that run for months
 
@@ -102,10 +103,11 @@ class XlnetReader:
     def __init__(self, name: str, network: XlnetLM, words: PieceWords, *, backward: bool = False):
         self.name = name
         self.vocabulary = words.vocabulary
-        self._network, self._words, self._backward = network.eval(), words, backward
+        self.network, self.pieces, self.backward = network.eval(), words, backward
         splitter = words.splitter
-        self._begin, self._end = (splitter.end, splitter.begin) if backward else (splitter.begin, splitter.end)
+        self.begin, self.end = (splitter.end, splitter.begin) if backward else (splitter.begin, splitter.end)
         self._nothing = self._read_nothing()
+        self._memo = ScoreMemo()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -113,18 +115,18 @@ class XlnetReader:
 
     @property
     def proposable(self) -> NDArray[np.bool_]:
-        return self._words.proposable
+        return self.pieces.proposable
 
     @torch.inference_mode()
     def _read_nothing(self) -> Reading:
-        hidden, kept = self._network.transformer.causal(torch.tensor([[self._begin]]), backward=self._backward)
-        return Reading((), (0,), kept.key[:, 0], kept.value[:, 0], hidden[0], torch.empty(0, dtype=torch.float64))
+        hidden, kept = self.network.transformer.causal(torch.tensor([[self.begin]]), backward=self.backward)
+        return Reading((), (0,), kept.key[:, :, 0], kept.value[:, :, 0], hidden[0], torch.empty(0, dtype=torch.float64))
 
     def _split(self, words: Words) -> list[tuple[int, ...]]:
         """Pieces of each word, all in reading order."""
-        if self._backward:
-            return [self._words.split(word)[::-1] for word in reversed(words)]
-        return [self._words.split(word) for word in text.surface(words)]
+        if self.backward:
+            return [self.pieces.split(word)[::-1] for word in reversed(words)]
+        return [self.pieces.split(word) for word in text.surface(words)]
 
     @torch.inference_mode()
     def read(self, sentences: Sequence[Words], old: Sequence[Reading | None]) -> list[Reading]:
@@ -149,17 +151,17 @@ class XlnetReader:
         return Reading(
             ids,
             firsts,
-            torch.cat([start.key, kept.key[:, row, :, :count]], 2),
-            torch.cat([start.value, kept.value[:, row, :, :count]], 2),
+            torch.cat([start.key, kept.key[:, :, row, :count]], 2),
+            torch.cat([start.value, kept.value[:, :, row, :count]], 2),
             torch.cat([start.reading.hidden[: start.count + 1], hidden[:count]]),
             start.reading.log_probs[: start.count],
         )
 
     def _scored(self, readings: Sequence[Reading], starts: Sequence[_Start]) -> list[Reading]:
         """Readings with the log-probabilities of what is new in them. A backward reader scores nothing."""
-        if self._backward:
+        if self.backward:
             return list(readings)
-        targets = [[*r.ids[start.count :], self._end] for r, start in zip(readings, starts, strict=True)]
+        targets = [[*r.ids[start.count :], self.end] for r, start in zip(readings, starts, strict=True)]
         hidden = torch.cat([r.hidden[start.count :] for r, start in zip(readings, starts, strict=True)])
         flat = self._log_prob_of(hidden, torch.tensor([target for row in targets for target in row]))
         parts = torch.split(flat, [len(row) for row in targets])
@@ -170,7 +172,7 @@ class XlnetReader:
 
     def _log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
         pairs = zip(torch.split(hidden, _CALL_LOGITS), torch.split(target, _CALL_LOGITS), strict=True)
-        return torch.cat([self._network.log_prob_of(*pair) for pair in pairs]).double()
+        return torch.cat([self.network.log_prob_of(*pair) for pair in pairs]).double()
 
     def _continue(self, rows: Sequence[Sequence[list[int]]], starts: Sequence[_Start]) -> tuple[Tensor, Memory]:
         """Read on from each start with each of its rows of pieces.
@@ -179,12 +181,12 @@ class XlnetReader:
         filled up with empty ones.
         """
         num, longest = max(map(len, rows)), max(1, *(len(row) for some in rows for row in some))
-        ids = np.full((len(rows), num, longest), self._end, dtype=np.int64)
+        ids = np.full((len(rows), num, longest), self.end, dtype=np.int64)
         for at, some in enumerate(rows):
             for number, row in enumerate(some):
                 ids[at, number, : len(row)] = row
         flat = torch.from_numpy(ids).view(-1, longest)
-        return self._network.transformer.causal(flat, backward=self._backward, memory=_memory(starts))
+        return self.network.transformer.causal(flat, backward=self.backward, memory=_memory(starts))
 
     def log_prob(self, reading: Reading) -> float:
         return float(reading.log_probs.sum())
@@ -192,15 +194,20 @@ class XlnetReader:
     @torch.inference_mode()
     def log_dist(self, slots: Sequence[Slot], readings: Sequence[Reading]) -> NDArray[np.float32]:
         """Log-probabilities [slots, words] of the words that a sentence may hold at each slot."""
-        read = [len(slot.words) - slot.end if self._backward else slot.start for slot in slots]
+        read = [len(slot.words) - slot.end if self.backward else slot.start for slot in slots]
         states = torch.stack([r.hidden[r.firsts[at]] for r, at in zip(readings, read, strict=True)])
-        return self._words.log_dist(self._network(states), slots)
+        return self.pieces.log_dist(self.network(states), slots)
 
-    @torch.inference_mode()
     def log_probs_filled(
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
     ) -> list[Array]:
-        """Log-probabilities of whole sentences; only what comes from the slot on is computed."""
+        """Log-probabilities of whole sentences; only what comes from the slot on is computed, and not twice."""
+        return self._memo.scores(slots, fillings, readings, self._score_filled)
+
+    @torch.inference_mode()
+    def _score_filled(
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
+    ) -> list[Array]:
         rows = [self._after(slot, words) for slot, words in zip(slots, fillings, strict=True)]
         starts = [_Start(r, r.firsts[slot.start]) for r, slot in zip(readings, slots, strict=True)]
         results: list[Array] = [np.empty(0)] * len(slots)
@@ -213,24 +220,28 @@ class XlnetReader:
     def _after(self, slot: Slot, fillings: Sequence[Words]) -> list[list[int]]:
         """Pieces from the slot to the end, a row a filling."""
         if text.opening(slot.before) is None:  # the filling may take over the opening capital: write each one out
-            return [self._words.flat(text.surface(slot.fill(words))[slot.start :]) for words in fillings]
-        after = self._words.flat(slot.after)
-        return [self._words.flat(words) + after for words in fillings]
+            return [self.pieces.flat(text.surface(slot.fill(words))[slot.start :]) for words in fillings]
+        after = self.pieces.flat(slot.after)
+        return [self.pieces.flat(words) + after for words in fillings]
 
     def _continuations(self, rows: Sequence[list[list[int]]], starts: Sequence[_Start]) -> list[Array]:
         """Log-probability of each row of pieces and the end, read from where its slot starts."""
         hidden, _ = self._continue(rows, starts)
-        before = torch.stack([start.reading.hidden[start.count] for start in starts])
-        num = max(map(len, rows))
-        states, targets, owners = [], [], []
+        num, longest = max(map(len, rows)), hidden.shape[1]
+        targets = torch.full((len(rows), num, longest + 1), self.end)
+        lengths = torch.full((len(rows), num, 1), -1)
         for at, some in enumerate(rows):
             for number, row in enumerate(some):
-                states += [before[at : at + 1], hidden[at * num + number, : len(row)]]
-                targets += [*row, self._end]
-                owners += [at * num + number] * (len(row) + 1)
-        scores = self._log_prob_of(torch.cat(states), torch.tensor(targets))
-        totals = torch.zeros(len(rows) * num, dtype=torch.float64).index_add_(0, torch.tensor(owners), scores)
-        return [totals[at * num : at * num + len(some)].numpy() for at, some in enumerate(rows)]
+                targets[at, number, : len(row)] = torch.tensor(row, dtype=torch.long)
+                lengths[at, number] = len(row)
+        # What comes first in a slot is predicted from the same state in every row of it.
+        before = torch.stack([start.reading.hidden[start.count] for start in starts])
+        scores = torch.log_softmax(self.network(before), 1).gather(1, targets[..., 0]).double()
+        real = (torch.arange(longest) < lengths).flatten(0, 1)
+        following = torch.zeros(real.shape, dtype=torch.float64)
+        following[real] = self._log_prob_of(hidden[real], targets[..., 1:].reshape(-1, longest)[real])
+        scores += following.sum(1).view_as(scores)
+        return [scores[at, : len(some)].numpy() for at, some in enumerate(rows)]
 
 
 class XlnetMaskedReader:
@@ -275,14 +286,12 @@ class XlnetMaskedReader:
         return hidden
 
 
-def readers(
-    name: str, network: XlnetLM, splitter: SentencePieces
-) -> tuple[XlnetReader, XlnetReader, XlnetMaskedReader]:
-    """One network as forward, backward and masked reader; their words are the same."""
-    words = PieceWords(splitter)
-    forward = XlnetReader(f"{name}/{Order.FORWARD.value}", network, words)
-    backward = XlnetReader(f"{name}/{Order.BACKWARD.value}", network, words, backward=True)
-    return forward, backward, XlnetMaskedReader(f"{name}/{Order.MASKED.value}", network, words)
+def reader(name: str, network: XlnetLM, words: PieceWords, order: Order) -> "XlnetReader | XlnetMaskedReader":
+    """A network as the reader of an order."""
+    name = f"{name}/{order.value}"
+    if order is Order.MASKED:
+        return XlnetMaskedReader(name, network, words)
+    return XlnetReader(name, network, words, backward=order is Order.BACKWARD)
 
 
 def _leaving(ids: Sequence[int], before: Reading) -> _Start:
@@ -295,11 +304,11 @@ def _memory(starts: Sequence[_Start]) -> Memory:
     """What was read before each start, padded in front."""
     longest = max(start.count for start in starts) + 1
     shape = starts[0].reading.key.shape
-    key, value = (torch.zeros(shape[0], len(starts), shape[1], longest, shape[3]) for _ in range(2))
+    key, value = (torch.zeros(shape[0], shape[1], len(starts), longest, shape[3]) for _ in range(2))
     real = torch.zeros(len(starts), longest, dtype=torch.bool)
     for at, start in enumerate(starts):
         first = longest - start.count - 1
-        key[:, at, :, first:], value[:, at, :, first:] = start.key, start.value
+        key[:, :, at, first:], value[:, :, at, first:] = start.key, start.value
         real[at, first:] = True
     return Memory(key, value, real)
 

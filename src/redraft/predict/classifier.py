@@ -4,7 +4,6 @@ A folder holds one as transformers saves it: ``config.json``, ``model.safetensor
 compact XLNet runs without transformers; every other encoder that it can load as a token classifier runs with it.
 """
 
-import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -18,14 +17,16 @@ from torch import Tensor, nn
 
 from redraft.errors import PackError
 from redraft.models.base import Words
+from redraft.models.pack import Pack
+from redraft.models.quantise import dequantise
+from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256
 from redraft.numerics import Array
 from redraft.predict.pieces import PIECES, Encoding, HubPieces, PieceEncoder, SentencePieces, Splitter
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
 from redraft.synthesis.labels import Label
 
 LABELS = tuple(label.name.lower() for label in Label)  # the columns of every result
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
-PIECES_SHA256 = "redraft_pieces_sha256"  # the key in config.json
+CLASSIFIER = "classifier"  # the part of a pack
 _KEPT = 8192  # sentences that are remembered
 _BATCH_PIECES = 4096
 _MIN_FILL = 0.8  # shortest over longest sentence of a call: bounds what padding costs
@@ -35,7 +36,7 @@ class Classifier:
     """Gives each word its labels' probabilities. The first sub-token stands for the word, as in the paper."""
 
     def __init__(self, network: nn.Module, splitter: Splitter):
-        self.network = network.eval()
+        self.network, self.splitter = network.eval(), splitter
         self._encoder = PieceEncoder(splitter)
         self._seen: OrderedDict[Words, Array] = OrderedDict()
 
@@ -59,7 +60,7 @@ class Classifier:
         encodings = [self._encoder.encode(words) for words in sentences]
         results: list[Array] = [np.empty(0)] * len(sentences)
         for group in groups([len(encoding.ids) for encoding in encodings]):
-            ids, real = padded([encodings[i].ids for i in group], self._encoder.splitter.padding)
+            ids, real = padded([encodings[i].ids for i in group], self.splitter.padding)
             log_probs = torch.log_softmax(self.network(ids, real), -1).double().numpy()
             for row, i in enumerate(group):
                 results[i] = log_probs[row, encodings[i].firsts]
@@ -100,8 +101,7 @@ class HubNetwork(nn.Module):
 
     def __init__(self, model: Any, tokenizer: Any):
         super().__init__()
-        self.model = model
-        self._tokenizer = tokenizer
+        self.model, self.tokenizer = model, tokenizer
 
     def forward(self, ids: Tensor, real: Tensor) -> Tensor:
         logits: Tensor = self.model(input_ids=ids, attention_mask=real.long()).logits
@@ -109,16 +109,23 @@ class HubNetwork(nn.Module):
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(folder)
-        self._tokenizer.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
 
 
-def load_classifier(folder: Path) -> Classifier:
-    """Load a classifier from a folder, checked before any work."""
+def pack_classifier(pack: Pack) -> Classifier:
+    """The classifier of a pack."""
+    folder, pieces = pack.part_folder(CLASSIFIER), pack.parts[CLASSIFIER].get("pieces")
+    return load_classifier(folder, pieces and pack.path(pieces))
+
+
+def load_classifier(folder: Path, pieces: Path | None = None) -> Classifier:
+    """Load a classifier from a folder, checked before any work; ``pieces`` if its vocabulary is not in the folder."""
     config = read_config(folder)
     _check_labels(folder, config)
-    if XlnetConfig.supports(config) and (folder / PIECES).exists():
-        splitter: Splitter = SentencePieces(folder / PIECES)
-        _check_pieces(folder, config, splitter)
+    pieces = pieces or folder / PIECES
+    if XlnetConfig.supports(config) and pieces.exists():
+        splitter: Splitter = SentencePieces(pieces)
+        _check_pieces(pieces, config, splitter)
         network: nn.Module = XlnetTokenClassifier(XlnetConfig.read(config), len(LABELS))
         _load_weights(network, folder / WEIGHTS)
     else:
@@ -143,16 +150,12 @@ def _check_labels(folder: Path, config: dict[str, Any]) -> None:
         )
 
 
-def _check_pieces(folder: Path, config: dict[str, Any], splitter: Splitter) -> None:
+def _check_pieces(pieces: Path, config: dict[str, Any], splitter: Splitter) -> None:
     wanted = config.get(PIECES_SHA256)
-    if wanted is not None and wanted != pieces_sha256(folder / PIECES):
-        raise PackError(f"{folder / PIECES} is not the vocabulary that the classifier was trained with")
+    if wanted is not None and wanted != pieces_sha256(pieces):
+        raise PackError(f"{pieces} is not the vocabulary that the classifier was trained with")
     if splitter.size != config["vocab_size"]:
-        raise PackError(f"{folder / PIECES} has {splitter.size} pieces, the classifier {config['vocab_size']}")
-
-
-def pieces_sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+        raise PackError(f"{pieces} has {splitter.size} pieces, the classifier {config['vocab_size']}")
 
 
 def _load_weights(network: nn.Module, path: Path) -> None:
@@ -160,8 +163,8 @@ def _load_weights(network: nn.Module, path: Path) -> None:
     from safetensors.torch import load_file
 
     try:
-        network.load_state_dict({name: value.float() for name, value in load_file(path).items()})
-    except (OSError, SafetensorError, RuntimeError) as error:
+        network.load_state_dict(dequantise(load_file(path)))
+    except (OSError, SafetensorError, RuntimeError, KeyError) as error:
         raise PackError(f"{path} does not hold the weights that {CONFIG} describes: {error}") from error
 
 
@@ -171,7 +174,9 @@ def _from_hub(folder: Path) -> tuple[nn.Module, Splitter]:
     except ImportError as error:
         raise PackError(f"{folder} needs the transformers package: pip install transformers sentencepiece") from error
     try:
-        model = AutoModelForTokenClassification.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        model = AutoModelForTokenClassification.from_pretrained(
+            folder, dtype=torch.float32, local_files_only=True, use_safetensors=True
+        )
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
         raise PackError(f"{folder} cannot be loaded as a token classifier: {error}") from error

@@ -16,11 +16,12 @@ from redraft.sentence import ENDING, FREE, Action, Constraints, Sentence
 
 
 class Generator(enum.Enum):
-    """The paper's candidate generators, by what they look at."""
+    """The paper's candidate generators: FLM, BLM, FLM x BLM, and one model that sees both sides of the slot (MLM)."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
-    BOTH = "forward x backward"
+    BOTH = "both"
+    MASKED = "masked"
 
 
 def slot_of(sentence: Sentence, action: Action, position: int) -> Slot:

@@ -3,12 +3,16 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
 
 from redraft.models.base import Slot
+from redraft.models.pack import open_pack
+from redraft.models.xlnet import Order
 from redraft.models.xlnet_files import WEIGHTS, load_xlnet
+from redraft.models.xlnet_pack import load_readers
 from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader
 
 _DIST_ROWS = 256  # slots whose distributions are held at a time; each is as long as the vocabulary
@@ -25,6 +29,18 @@ class FolderMaskedXlnet:
         weights = folder / WEIGHTS
         digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:8] if weights.exists() else "unknown"
         return XlnetMaskedLm(f"{folder.name}@{digest}", XlnetMaskedReader(folder.name, network, PieceWords(splitter)))
+
+
+@dataclass(frozen=True)
+class PackMaskedXlnet:
+    """Loads the masked XLNet of a pack; travels to workers as well."""
+
+    pack: str
+
+    def __call__(self) -> "XlnetMaskedLm":
+        pack = open_pack(self.pack)
+        reader = load_readers(pack, [Order.MASKED])[Order.MASKED]
+        return XlnetMaskedLm(f"{pack.name}@{pack.fingerprint}", cast("XlnetMaskedReader", reader))
 
 
 class XlnetMaskedLm:

@@ -18,17 +18,9 @@ from torch.nn import functional
 from redraft.corpus import Encoded
 from redraft.errors import InputError
 from redraft.files import replacing
-from redraft.predict.classifier import (
-    CONFIG,
-    LABELS,
-    PIECES_SHA256,
-    WEIGHTS,
-    HubNetwork,
-    groups,
-    padded,
-    pieces_sha256,
-    read_config,
-)
+from redraft.models.quantise import dequantise
+from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256
+from redraft.predict.classifier import LABELS, HubNetwork, groups, padded, read_config
 from redraft.predict.pieces import PIECES, HubPieces, PieceEncoder, SentencePieces, Splitter
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
 from redraft.synthesis.shards import read_card, read_shard, shard_paths
@@ -36,6 +28,7 @@ from redraft.synthesis.words import Method
 from redraft.training.label_scores import LabelScores
 from redraft.training.lm import Batches
 from redraft.training.loop import BEST, Plan, train
+from redraft.training.processes import WHOLE, Share
 
 IGNORED = 255  # the label of a piece that does not begin a word, and of BOS
 LEARNING_RATE = 5e-4  # from scratch; the paper's 1e-5 is for a model that was trained before
@@ -116,9 +109,12 @@ class ClassifierTask:
     def settings(self) -> dict[str, Any]:
         return {"batch_pieces": self._batch_pieces, "sentences": len(self._train), "data": self._identity}
 
-    def loss(self, step: int) -> tuple[Tensor, int]:
+    def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
         """Cross entropy, every class alike; a token is a label to be predicted."""
-        ids, real, labels = batch(self._train, self._batches.rows(step), self._splitter.padding)
+        rows = share.of(self._batches.rows(step))
+        if not len(rows):
+            return torch.zeros(()), 0
+        ids, real, labels = batch(self._train, rows, self._splitter.padding)
         known = labels != IGNORED
         return functional.cross_entropy(self._network(ids, real)[known], labels[known], reduction="sum"), int(
             known.sum()
@@ -175,7 +171,7 @@ def classifier_from(folder: Path, seed: int = 0) -> tuple[nn.Module, Splitter]:
         raise InputError(f"{folder / PIECES} has {splitter.size} pieces, the model {config['vocab_size']}")
     own = network.state_dict()
     # A language model has a head of its own, which is left behind.
-    given = {name: value.float() for name, value in load_file(folder / WEIGHTS).items() if name in own}
+    given = {name: value for name, value in dequantise(load_file(folder / WEIGHTS)).items() if name in own}
     if missing := [name for name in own if name.startswith("transformer.") and name not in given]:
         raise InputError(f"{folder / WEIGHTS} lacks {missing[0]}; it is not an XLNet to start from")
     network.load_state_dict(given, strict=False)
@@ -208,7 +204,8 @@ def save_classifier(network: nn.Module, folder: Path, pieces: Path | None) -> No
     if not isinstance(network, XlnetTokenClassifier) or pieces is None:
         raise ValueError("only an XLNet with its pieces can be saved")
     if pieces.resolve() != (folder / PIECES).resolve():
-        shutil.copyfile(pieces, folder / PIECES)
+        with replacing(folder / PIECES) as partial:
+            shutil.copyfile(pieces, partial)
     config = {
         "architectures": ["XLNetForTokenClassification"],
         "model_type": "xlnet",

@@ -19,6 +19,7 @@ from redraft.files import replacing
 from redraft.models.lstm import LstmConfig, LstmLM
 from redraft.models.vocabulary import END, START, Vocabulary
 from redraft.training.loop import Plan, train
+from redraft.training.processes import WHOLE, Share, join
 from redraft.training.progress import counted
 
 Direction = Literal["forward", "backward"]
@@ -187,8 +188,11 @@ class LmTask:
             "sentences": len(self._data.train),
         }
 
-    def loss(self, step: int) -> tuple[Tensor, int]:
-        inputs, targets, real = padded(self._data.train, self._batches.rows(step), self._direction)
+    def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
+        rows = share.of(self._batches.rows(step))
+        if not len(rows):
+            return torch.zeros(()), 0
+        inputs, targets, real = padded(self._data.train, rows, self._direction)
         return self.module.loss(inputs, targets, real), int(real.sum())
 
     def validate(self) -> float:
@@ -206,6 +210,7 @@ def train_lm(
     quiet: bool = False,
 ) -> float:
     """Train a model on a corpus, or go on with it; returns the best NLL per word on held-out sentences."""
-    data = prepare(folder, num_words, cache or out / "corpus.npz", quiet=quiet)
+    with join().first_before_others():
+        data = prepare(folder, num_words, cache or out / "corpus.npz", quiet=quiet)
     plan = Plan(num_tokens=num_tokens, learning_rate=_LEARNING_RATE)
     return train(LmTask(data, direction), plan, out, quiet=quiet)

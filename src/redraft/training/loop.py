@@ -2,7 +2,8 @@
 
 It knows nothing of what it trains. A task gives batches as a function of the step number and a loss; the loop adds
 the schedule, checkpoints, validation, the log and the progress bar. Everything random in a step is seeded from the
-step number, so a run that was killed and resumed ends with the same weights as one that never stopped.
+step number, so a run that was killed and resumed ends with the same weights as one that never stopped. Started by
+``accelerate launch``, several processes share each batch.
 """
 
 import csv
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from redraft.errors import InputError
 from redraft.files import replacing
+from redraft.training.processes import WHOLE, Processes, Share, join
 from redraft.training.progress import Progress
 
 CHECKPOINT, BEST, LOG = "checkpoint.pt", "best.safetensors", "log.csv"
@@ -38,8 +40,11 @@ class Task(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """Whatever must be equal for a run to be resumed."""
 
-    def loss(self, step: int) -> tuple[Tensor, int]:
-        """Summed loss over the step's batch, and the number of tokens in it."""
+    def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
+        """Summed loss over a share of the step's batch, and the number of tokens in it; 0 and 0 if it is empty.
+
+        What is drawn at random must be drawn for the whole batch, or it would hang on the number of shares.
+        """
 
     def validate(self) -> float:
         """Mean loss on held-out data: lower is better."""
@@ -79,32 +84,39 @@ class _Run:
 
 def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
     """Train until the plan's tokens are seen; return the best validation loss. Call again to resume."""
+    processes = join()
     out.mkdir(parents=True, exist_ok=True)
     run = _resume(task, plan, out)
-    log = _Log(out / LOG, run.step)
+    log = _Log(out / LOG, run.step) if processes.is_first else None
     saved_at = time.monotonic()
-    with Progress(plan.num_tokens, out.name, quiet=quiet) as progress:
+    with Progress(plan.num_tokens, out.name, quiet=quiet or not processes.is_first) as progress:
         try:
             while run.tokens < plan.num_tokens:
-                _step(task, plan, run)
+                _step(task, plan, run, processes)
                 if run.tokens >= run.next_validation or run.tokens >= plan.num_tokens:
-                    _validate(task, plan, run, out, log)
+                    _validate(task, plan, run, processes, out, log)
                 progress.update(run.tokens, loss=run.train_loss, best=run.best)
-                if time.monotonic() - saved_at > plan.checkpoint_seconds:
+                if processes.is_first and time.monotonic() - saved_at > plan.checkpoint_seconds:
                     _save(task, plan, run, out)
                     saved_at = time.monotonic()
         finally:
-            _save(task, plan, run, out)
+            if processes.is_first:
+                _save(task, plan, run, out)
+    processes.wait()  # the files are there for all
     return run.best
 
 
-def _step(task: Task, plan: Plan, run: _Run) -> None:
+def _step(task: Task, plan: Plan, run: _Run, processes: Processes) -> None:
     started = time.perf_counter()
-    torch.manual_seed(plan.seed * 1_000_003 + run.step)  # dropout has no generator of its own
+    # Dropout has no generator of its own; the shares of a batch are not dropped alike.
+    torch.manual_seed(plan.seed * 1_000_003 + run.step + (processes.share.index << 40))
     task.module.train()
     rate = plan.rate(run.tokens)
-    total, num_tokens = task.loss(run.step)
-    (total / num_tokens).backward()  # type: ignore[no-untyped-call]
+    total, own_tokens = task.loss(run.step, processes.share)
+    num_tokens = int(processes.sum(own_tokens))
+    if own_tokens:
+        (total / num_tokens).backward()  # type: ignore[no-untyped-call]
+    processes.sum_gradients(task.module.parameters())
     dense = [p for p in task.module.parameters() if p.grad is not None and not p.grad.is_sparse]
     nn.utils.clip_grad_norm_(dense, plan.clip)
     for optimizer in task.optimizers:
@@ -112,24 +124,27 @@ def _step(task: Task, plan: Plan, run: _Run) -> None:
             group["lr"] = rate
         optimizer.step()
         optimizer.zero_grad()
-    mean = total.item() / num_tokens
+    mean = processes.sum(total.item()) / num_tokens
     run.train_loss = mean if math.isnan(run.train_loss) else 0.99 * run.train_loss + 0.01 * mean
     run.step += 1
     run.tokens += num_tokens
     run.seconds += time.perf_counter() - started
 
 
-def _validate(task: Task, plan: Plan, run: _Run, out: Path, log: "_Log") -> None:
+def _validate(task: Task, plan: Plan, run: _Run, processes: Processes, out: Path, log: "_Log | None") -> None:
+    """Done by the first process; the others wait for its result."""
     task.module.eval()
     with torch.inference_mode():
-        loss = task.validate()
+        loss = processes.agree(task.validate() if processes.is_first else math.nan)
     if loss < run.best:
         run.best = loss
-        with replacing(out / BEST) as path:
-            save_file(task.module.state_dict(), path)
+        if processes.is_first:
+            with replacing(out / BEST) as path:
+                save_file(task.module.state_dict(), path)
     while run.next_validation <= run.tokens:
         run.next_validation += plan.validate_every
-    log.write(run, plan.rate(run.tokens), loss)
+    if log:
+        log.write(run, plan.rate(run.tokens), loss)
 
 
 def _save(task: Task, plan: Plan, run: _Run, out: Path) -> None:

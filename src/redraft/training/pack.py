@@ -15,6 +15,9 @@ from redraft.models.pack import Pack, write_manifest
 from redraft.models.quantise import dequantise, quantise
 from redraft.training.lm import DIRECTIONS, Direction, LmData, encode, nll_per_word, prepare, train_lm
 from redraft.training.loop import BEST
+from redraft.training.parts import Additions, add_parts
+
+_HELD_OUT = "held-out part of the corpus"
 
 
 def train_pack(
@@ -26,8 +29,9 @@ def train_pack(
     num_words: int,
     test: Path | None = None,
     about: Mapping[str, Any] | None = None,
+    added: Additions | None = None,
 ) -> Pack:
-    """Train what is not trained yet under ``out`` and put the pack into ``out / name``.
+    """Train what is not trained yet under ``out`` and put the pack into ``out / name``, with ``added`` models.
 
     ``test`` is a file of other sentences to report on; ``about`` is added to the card: sources, licences.
     """
@@ -36,9 +40,16 @@ def train_pack(
             corpus, direction, out / direction, num_tokens=num_tokens, num_words=num_words, cache=out / "corpus.npz"
         )
     data = prepare(corpus, num_words, out / "corpus.npz")
-    return assemble(
+    pack = assemble(
         corpus, data, {d: out / d / BEST for d in DIRECTIONS}, out / name, name, num_tokens, test=test, about=about
     )
+    return add_parts(pack, pack.folder, added, held_out_sets(corpus, test)) if added else pack
+
+
+def held_out_sets(corpus: Path, test: Path | None = None) -> dict[str, list[str]]:
+    """Sentences that nothing was trained on, by the name that they have on a card."""
+    sets = {_HELD_OUT: [line for line in texts.sentences(corpus) if texts.is_held_out(line)]}
+    return sets if test is None else {**sets, test.name: list(texts.lines(test))}
 
 
 def assemble(
@@ -54,7 +65,7 @@ def assemble(
     about: Mapping[str, Any] | None = None,
 ) -> Pack:
     """Quantise trained models, measure them, and write them with a card."""
-    sets = {"held-out part of the corpus": data.held_out}
+    sets = {_HELD_OUT: data.held_out}
     if test is not None:
         sets[test.name] = encode(data.vocabulary, texts.lines(test))
     parts: dict[str, Any] = {}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from redraft.training.lm import MAX_WORDS, Batches
 from redraft.training.loop import BEST, Plan, train
 from redraft.training.muon import Muon
 from redraft.training.pieces import train_pieces
+from redraft.training.processes import WHOLE, Share, join
 
 LEARNING_RATE = 3e-3  # from scratch
 FINE_TUNING_RATE = 1e-4
@@ -131,6 +132,25 @@ def ask(lengths: Iterable[int], share: float, rng: np.random.Generator) -> list[
     return [np.sort(rng.permutation(length)[: max(1, round(share * length))]) for length in lengths]
 
 
+class _Part(NamedTuple):
+    """The sentences of a batch that are read in one order; ``asked`` are the places that the masked order predicts."""
+
+    order: Order
+    sentences: list[NDArray[np.uint16]]
+    asked: list[NDArray[np.int64]]
+
+    def share(self, share: Share) -> "_Part":
+        return _Part(self.order, share.of(self.sentences), share.of(self.asked))
+
+    def targets(self, splitter: SentencePieces) -> NDArray[np.int64]:
+        """The pieces to be predicted, in any order."""
+        if self.order is Order.MASKED:
+            pieces = [sentence[places] for sentence, places in zip(self.sentences, self.asked, strict=True)]
+        else:
+            pieces = [*self.sentences, np.array([splitter.end if self.order is Order.FORWARD else splitter.begin])]
+        return np.concatenate(pieces).astype(np.int64) if pieces else np.empty(0, np.int64)
+
+
 class XlnetTask:
     """An XLNet language model for redraft.training.loop.
 
@@ -150,7 +170,8 @@ class XlnetTask:
         identity: str = "",
         log: Path | None = None,
     ):
-        self._network, self._data, self._orders, self._seed = network, data, tuple(orders), seed
+        self._network, self._splitter, self._data = network, splitter, data
+        self._orders, self._seed = tuple(orders), seed
         self._predict = Predictor(network, splitter)
         self._batches = Batches(data.train, batch_pieces, seed)
         self._batch_pieces, self._identity, self._log, self._step = batch_pieces, identity, log, 0
@@ -173,23 +194,25 @@ class XlnetTask:
             "init": self._identity,
         }
 
-    def loss(self, step: int) -> tuple[Tensor, int]:
+    def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
         """Cross entropy of what all orders predict; the output layer is estimated from some of its columns."""
         self._step = step
         rng = np.random.default_rng((self._seed, step))
         rows = self._batches.rows(step)
         parts = [self._part(rows[at :: len(self._orders)], order, rng) for at, order in enumerate(self._orders)]
-        hidden, target = (torch.cat(part) for part in zip(*(part for part in parts if part), strict=True))
         generator = torch.Generator().manual_seed(int(rng.integers(1 << 62)))
-        columns = sample_columns(target, self._network.config.vocab_size, _FREQUENT, _SAMPLED, generator)
+        in_batch = torch.from_numpy(np.concatenate([part.targets(self._splitter) for part in parts]))
+        columns = sample_columns(in_batch, self._network.config.vocab_size, _FREQUENT, _SAMPLED, generator)
+        own = [part.share(share) for part in parts]
+        found = [self._predict(part.sentences, part.order, part.asked) for part in own if part.sentences]
+        if not found:
+            return torch.zeros(()), 0
+        hidden, target = (torch.cat(tensors) for tensors in zip(*found, strict=True))
         return self._network.loss(hidden, target, columns), len(target)
 
-    def _part(self, rows: NDArray[np.int64], order: Order, rng: np.random.Generator) -> tuple[Tensor, Tensor] | None:
-        if not len(rows):
-            return None
+    def _part(self, rows: NDArray[np.int64], order: Order, rng: np.random.Generator) -> "_Part":
         sentences = [self._data.train.sentence(row) for row in rows]
-        asked = ask(map(len, sentences), _ASKED, rng) if order is Order.MASKED else ()
-        return self._predict(sentences, order, asked)
+        return _Part(order, sentences, ask(map(len, sentences), _ASKED, rng) if order is Order.MASKED else [])
 
     def validate(self) -> float:
         spread = max(1, len(self._data.held_out) // _SELECTION)
@@ -200,23 +223,36 @@ class XlnetTask:
         return float(np.mean(list(found.values())))
 
     def scores(self, rows: NDArray[np.int64] | None = None) -> dict[str, float]:
-        """NLL of held-out sentences by order: per word and end; masked, of one piece a sentence given all others."""
-        data, rng = self._data.held_out, np.random.default_rng(_VALIDATION_SEED)
-        rows = np.arange(len(data)) if rows is None else rows
-        rows = rows[np.argsort(data.lengths[rows], kind="stable")]
-        asked = ask(data.lengths[rows], 0.0, rng)
-        totals = dict.fromkeys(sorted(set(self._orders), key=list(Order).index), 0.0)
-        with torch.inference_mode():
-            for start in range(0, len(rows), 32):
-                sentences = [data.sentence(row) for row in rows[start : start + 32]]
-                for order in totals:
-                    hidden, target = self._predict(sentences, order, asked[start : start + 32])
-                    totals[order] += self._network.loss(hidden, target).item()
-        words = int(self._data.held_out_words[rows].sum()) + len(rows)
-        return {
-            order.value: round(total / (len(rows) if order is Order.MASKED else words), 4)
-            for order, total in totals.items()
-        }
+        """NLL of held-out sentences by order."""
+        data, num_words = self._data.held_out, self._data.held_out_words
+        return nll_by_order(self._network, self._splitter, data, num_words, self._orders, rows)
+
+
+def nll_by_order(
+    network: XlnetLM,
+    splitter: SentencePieces,
+    data: Encoded,
+    num_words: NDArray[np.int64],
+    orders: Sequence[Order],
+    rows: NDArray[np.int64] | None = None,
+) -> dict[str, float]:
+    """Mean negative log-likelihood per word and end; masked, of one piece a sentence given all others."""
+    rng, predict = np.random.default_rng(_VALIDATION_SEED), Predictor(network, splitter)
+    rows = np.arange(len(data)) if rows is None else rows
+    rows = rows[np.argsort(data.lengths[rows], kind="stable")]
+    asked = ask(data.lengths[rows], 0.0, rng)
+    totals = dict.fromkeys(sorted(set(orders), key=list(Order).index), 0.0)
+    with torch.inference_mode():
+        for start in range(0, len(rows), 32):
+            sentences = [data.sentence(row) for row in rows[start : start + 32]]
+            for order in totals:
+                hidden, target = predict(sentences, order, asked[start : start + 32])
+                totals[order] += network.loss(hidden, target).item()
+    words = int(num_words[rows].sum()) + len(rows)
+    return {
+        order.value: round(total / (len(rows) if order is Order.MASKED else words), 4)
+        for order, total in totals.items()
+    }
 
 
 def _optimizers(network: XlnetLM) -> list[torch.optim.Optimizer]:
@@ -256,8 +292,9 @@ def train_xlnet(
     """
     if not orders:
         raise InputError("name at least one order: forward, backward or masked")
-    network, spiece = _start(folder, init, pieces, shape, out, seed)
-    data = prepare(folder, spiece, out / "pieces.npz")
+    with join().first_before_others():
+        network, spiece = _start(folder, init, pieces, shape, out, seed)
+        data = prepare(folder, spiece, out / "pieces.npz")
     task = XlnetTask(
         network,
         SentencePieces(spiece),

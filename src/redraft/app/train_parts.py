@@ -1,0 +1,61 @@
+"""redraft train add: more models for a pack."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from redraft.models.pack import Pack
+
+_PATH = click.Path(path_type=Path)
+
+
+def parts_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The models that can be added to a pack."""
+    options: list[Callable[..., Any]] = [
+        click.option(
+            "--xlnet",
+            "xlnets",
+            multiple=True,
+            metavar="DIR|NAME",
+            help="An XLNet language model. Repeat it for models that read in one order each.",
+        ),
+        click.option("--classifier", type=_PATH, help="Folder of a classifier: an XLNet, or any other encoder."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(name="add")
+@click.argument("pack", metavar="NAME|DIR")
+@parts_options
+@click.option("--corpus", type=_PATH, required=True, help="Text they were trained on; its held-out part measures.")
+@click.option("--test", type=_PATH, help="A file of other sentences to report on as well.")
+@click.option("--out", type=_PATH, required=True, help="Folder of the new pack.")
+@click.option("--threads", type=click.IntRange(1), help="Cores to use; all by default.")
+def add(
+    pack: str,
+    xlnets: tuple[str, ...],
+    classifier: Path | None,
+    corpus: Path,
+    test: Path | None,
+    out: Path,
+    threads: int | None,
+) -> None:
+    """Put an XLNet or a classifier into a copy of a pack, in 8 bits, and measure what that costs."""
+    import torch
+
+    from redraft.models.pack import open_pack
+    from redraft.training.pack import held_out_sets
+    from redraft.training.parts import Additions, add_parts
+
+    if threads:
+        torch.set_num_threads(threads)
+    say_where(add_parts(open_pack(pack), out, Additions(xlnets, classifier), held_out_sets(corpus, test)))
+
+
+def say_where(pack: "Pack") -> None:
+    click.echo(f"{pack.folder}: {pack.num_bytes / 1e6:.1f} MB; use it with --pack {pack.folder}")

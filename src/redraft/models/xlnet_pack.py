@@ -1,0 +1,64 @@
+"""XLNets in packs: each in a folder of its own, in 8 bits; parts with the same vocabulary share its file."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+from torch import nn
+
+from redraft.errors import PackError
+from redraft.files import replacing
+from redraft.models.pack import Pack
+from redraft.models.pieces import PIECES
+from redraft.models.quantise import quantise
+from redraft.models.xlnet import Order
+from redraft.models.xlnet_files import CONFIG, WEIGHTS, load_xlnet, pieces_sha256
+from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader, reader
+
+LANGUAGE_MODEL = "xlnet-lm"  # the kind of a part
+
+
+def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> dict[str, Any]:
+    """Put a network that was loaded from ``source`` into the folder of a pack; returns where its files are."""
+    with replacing(folder / part / CONFIG) as partial:
+        shutil.copyfile(source / CONFIG, partial)
+    with replacing(folder / part / WEIGHTS) as partial:
+        save_file(quantise(network.state_dict()), partial)
+    # Named by what is in it: a part that is replaced cannot change the vocabulary of another.
+    pieces = f"pieces-{pieces_sha256(source / PIECES)[:8]}.model"
+    with replacing(folder / pieces) as partial:
+        shutil.copyfile(source / PIECES, partial)
+    return {"folder": part, "pieces": pieces}
+
+
+def load_readers(pack: Pack, orders: Iterable[Order]) -> dict[Order, XlnetReader | XlnetMaskedReader]:
+    """A reader for each order. One network serves all the orders that its part names."""
+    part_of = {order: _require_part(pack, order) for order in orders}
+    networks = {}
+    words: dict[str, PieceWords] = {}  # of each vocabulary, so that proposers that are multiplied share theirs
+    for part in dict.fromkeys(part_of.values()):
+        pieces = pack.parts[part]["pieces"]
+        networks[part], splitter, _ = load_xlnet(pack.part_folder(part), pack.path(pieces))
+        if pieces not in words:
+            words[pieces] = PieceWords(splitter)
+    return {
+        order: reader(f"{pack.name}/{part}", networks[part], words[pack.parts[part]["pieces"]], order)
+        for order, part in part_of.items()
+    }
+
+
+def part_for(pack: Pack, order: Order) -> str | None:
+    """The part of a pack that reads in an order, if there is one."""
+    of_kind = ((part, entry) for part, entry in pack.parts.items() if entry["kind"] == LANGUAGE_MODEL)
+    return next((part for part, entry in of_kind if order.value in entry["orders"]), None)
+
+
+def _require_part(pack: Pack, order: Order) -> str:
+    part = part_for(pack, order)
+    if part is None:
+        raise PackError(
+            f"pack {pack.name} has no XLNet that reads {order.value}; choose another pack, recipe or generator"
+        )
+    return part
