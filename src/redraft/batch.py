@@ -102,30 +102,30 @@ def work(
     *,
     batch: int = SIZE,
     trace: bool = False,
+    goes_on: Callable[[int], bool] = lambda _: True,
     done: Callable[[int], None] = lambda _: None,
-    observe: Observer | None = None,
 ) -> bool:
     """Write for the inputs that are left and keep each batch as soon as it is done; false where it was stopped.
 
-    A time limit is an input's; a batch has the sum of them. ``done`` hears how many inputs were finished.
+    A time limit is an input's; a batch has the sum of them. ``goes_on`` is asked before each step of a batch and told
+    how many inputs take it, ``done`` hears how many inputs were finished.
     """
     for start in range(0, len(left), batch):
         items = left[start : start + batch]
-        going = True
+        asked: list[bool] = []
 
-        def watch(step: int, best: Any, nll: float) -> bool:
-            nonlocal going
-            going = observe is None or observe(step, best, nll)
-            return going
+        def observe(*_: Any, num: int = len(items), asked: list[bool] = asked) -> bool:
+            asked.append(goes_on(num))
+            return asked[-1]
 
         limit = settings.time_limit and settings.time_limit * len(items)
         drafts = author.write_many(
             [item.constraints for item in items],
             replace(settings, time_limit=limit),
             numbers=[item.number for item in items],
-            observe=watch,
+            observe=observe,
         )
-        if not going:
+        if not all(asked):
             return False
         _write(file, (_line(item, found, trace) for item, found in zip(items, drafts, strict=True)))
         done(len(items))

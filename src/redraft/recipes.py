@@ -85,3 +85,9 @@ def _prior(recipe: Recipe, pack: Pack) -> Prior:
         return UniformPrior()
     require(pack, [CLASSIFIER])
     return LearnedPrior(load_classifier(pack.folder), recipe.learned)
+
+
+def missing(recipe: Recipe, pack: Pack) -> list[str]:
+    """The models that a recipe needs and a pack lacks."""
+    needed = ["forward", *_PROPOSERS[recipe.generator], *([CLASSIFIER] if recipe.learned else [])]
+    return [part for part in dict.fromkeys(needed) if part not in pack.parts]

@@ -43,8 +43,8 @@ def run_batch(options: Options) -> None:
                     file,
                     batch=options.batch,
                     trace=options.trace,
+                    goes_on=lambda _: not stopped(),
                     done=advance,
-                    observe=lambda *_: not stopped(),
                 )
             if not finished:
                 print("redraft: stopped; run the same command again to go on", file=sys.stderr)

@@ -1,0 +1,144 @@
+"""All tables and figures of the paper, run again: only what is missing is run, then every page is made anew."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from redraft.errors import InputError, OutputError
+from redraft.experiments import curves, maps, models, pages, samples, sets, tables
+from redraft.experiments.bench import Bench
+from redraft.experiments.experiment import Experiment, Look, jobs_of
+from redraft.experiments.outputs import Watch, num_missing, write_missing
+from redraft.experiments.result import Result, to_json
+from redraft.experiments.run import Run
+from redraft.experiments.scores import UNITS, Scores
+from redraft.experiments.systems import SYSTEMS, choose
+from redraft.files import replacing
+from redraft.models.pack import Pack, open_pack
+from redraft.version import VERSION
+
+ALL = "all"
+ABOUT = "run.json"
+_ORDER = ("table1", "table2", "table3", "table4", "table5", "table6", "table7", "table8", "table9")
+_FOUND = {one.name: one for module in (tables, models, samples, curves, maps) for one in module.EXPERIMENTS}
+EXPERIMENTS = {name: _FOUND[name] for name in (*_ORDER, "figure2", "figure3", "figure4")}
+
+
+def choose_experiments(names: Sequence[str]) -> list[Experiment]:
+    """The experiments of some names, in the paper's order."""
+    if unknown := [name for name in names if name not in (*EXPERIMENTS, ALL)]:
+        raise InputError(f"there is no {unknown[0]!r} to rerun; choose {ALL} or some of: {', '.join(EXPERIMENTS)}")
+    return [one for name, one in EXPERIMENTS.items() if ALL in names or name in names]
+
+
+def reproduce(run: Run, names: Sequence[str], watch: Watch) -> list[Result] | None:
+    """Run what is missing and write every page; None where it was stopped, to be gone on with."""
+    experiments = choose_experiments(names)
+    choose(run.systems)
+    pack = open_pack(run.pack)
+    scores = Scores(run.out / "scores" / f"{_slug(run.judge)}.jsonl", run.judge) if run.judge else None
+    looks = list(dict.fromkeys(look for one in experiments for look in one.looks(run)))
+    found = sets.make_sets((look.set for look in looks), run.data, run.num, run.seed)
+    if any(one.name == "table5" for one in experiments):
+        sets.source(run.data, sets.VALIDATION)
+    _claim(run, pack)
+    bench = Bench(run, pack, found, scores)
+    if not _work(bench, experiments, looks, watch):
+        return None
+    watch.say("making the pages")
+    results = []
+    for one in experiments:
+        results.append(one.build(bench))
+        _write(results[-1], one, bench)
+    _write_index(bench)
+    return results
+
+
+def _work(bench: Bench, experiments: Sequence[Experiment], looks: Sequence[Look], watch: Watch) -> bool:
+    run, jobs = bench.run, jobs_of(bench, looks)
+    # How many texts the judge will find missing is not known before they are written: all of them is the most.
+    num_texts = sum(len(bench.sets[look.set]) for look in looks if bench.has(look.system, look.set))
+    watch.begin(num_missing(run, jobs, bench.sets) * run.steps + (num_texts * UNITS if bench.scores else 0))
+    if not write_missing(run, jobs, bench.sets, bench.pack, watch):
+        return False
+    if bench.scores is None:
+        return True
+    texts = [text for one in experiments for text in one.judged(bench, one.looks(run))]
+    return bench.scores.add(texts, watch)
+
+
+def _claim(run: Run, pack: Pack) -> None:
+    """Say in the folder what is run there; refuse a folder of another run: outputs must not be mixed."""
+    about = {
+        "redraft": VERSION,
+        "pack": f"{pack.name}@{pack.fingerprint}",
+        "steps": run.steps,
+        "seed": run.seed,
+        "test": _sha256(run.data / sets.TEST),
+    }
+    path = run.out / ABOUT
+    if path.exists():
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            other = [f"{key} {kept[key]}, now {value}" for key, value in about.items() if kept[key] != value]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OutputError(f"{path} is not of redraft reproduce ({error}); choose another --out") from error
+        if other:
+            raise OutputError(f"{run.out} holds a rerun of other settings ({'; '.join(other)}); choose another --out")
+    _write_file(path, json.dumps({**about, "num": run.num, "judge": run.judge}, indent=1) + "\n")
+
+
+def _sha256(path: Path) -> str:
+    """Of the test sentences; tables of models alone do without them."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else ""
+
+
+def _slug(judge: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in Path(judge).name) or "judge"
+
+
+def _write(result: Result, experiment: Experiment, bench: Bench) -> None:
+    out = bench.run.out
+    _write_file(out / f"{result.name}.json", to_json(result))
+    _write_file(out / f"{result.name}.csv", pages.as_csv(result))
+    _write_file(out / f"{result.name}.md", pages.markdown(result))
+    if experiment.draw is not None:
+        try:
+            with replacing(out / f"{result.name}.png") as partial:
+                experiment.draw(result, bench, partial)
+        except OSError as error:
+            raise OutputError(f"cannot write {out / result.name}.png: {error.strerror}") from error
+
+
+def _write_index(bench: Bench) -> None:
+    """The page that leads to all others, those of earlier runs too."""
+    run = bench.run
+    names = [name for name in EXPERIMENTS if (run.out / f"{name}.json").exists()]
+    lines = [
+        "# The paper's tables and figures, rerun",
+        "",
+        f"redraft {VERSION}, pack {bench.pack.name}@{bench.pack.fingerprint}, {run.num} inputs a set, "
+        f"{run.steps} steps, seed {run.seed}, judge {run.judge or 'none'}.",
+        "",
+        *(f"- [{name}]({name}.md), [figures]({name}.csv)" for name in names),
+        "",
+        "| system | |",
+        "|---|---|",
+        *(f"| {name} | {bench.absence(name) or 'run'} |" for name in SYSTEMS),
+    ]
+    _write_file(run.out / "README.md", "\n".join(lines) + "\n")
+
+
+def _write_file(path: Path, content: str) -> None:
+    try:
+        with replacing(path) as partial:
+            partial.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def absent(run: Run, names: Iterable[str] = SYSTEMS) -> dict[str, str]:
+    """The systems that are not run, and why."""
+    bench = Bench(run, open_pack(run.pack), {}, None)
+    return {name: why for name in names if (why := bench.absence(name))}
