@@ -19,8 +19,7 @@ from redraft.experiments.experiment import (
     texts_of,
 )
 from redraft.experiments.outputs import HUMAN
-from redraft.experiments.pages import row_title
-from redraft.experiments.pictures import colour_of, new_figure, save, tidy
+from redraft.experiments.pictures import colour_of, new_figure, save, short_title, tidy
 from redraft.experiments.result import Cell, Grid, Result, Row
 from redraft.experiments.run import Run
 from redraft.experiments.sets import KEYWORDS
@@ -120,7 +119,7 @@ def _draw_acceptance(axes: "Axes", grids: Sequence[Grid], title: str) -> None:
         for row in metric.rows:
             points = [(x, c.ours) for x, c in enumerate(row.cells) if c.ours is not None]
             logged = [(x, c.paper) for x, c in enumerate(row.cells) if c.paper is not None]
-            label = f"{row_title(row)}, {action}"
+            label = f"{short_title(row)}, {action}"
             axes.plot(*_split(points), style, marker="o", color=colour_of(colour), label=label)
             axes.plot(*_split(logged), "D", color=colour_of(colour), fillstyle="none")
             colour += 1
@@ -136,7 +135,7 @@ def _draw_against(axes: "Axes", nll: Grid, self_bleu: Grid) -> None:
         found = list(zip(first.cells, second.cells, nll.columns, strict=True))
         ours = [(x.ours, y.ours, name) for x, y, name in found if x.ours is not None and y.ours is not None]
         stated = [(x.paper, y.paper) for x, y, _ in found if x.paper is not None and y.paper is not None]
-        axes.plot(*_split([(x, y) for x, y, _ in ours]), "-o", color=colour_of(index), label=row_title(first))
+        axes.plot(*_split([(x, y) for x, y, _ in ours]), "-o", color=colour_of(index), label=short_title(first))
         axes.plot(*_split(stated), "D", color=colour_of(index), fillstyle="none")
         for x, y, name in ours if first.system != HUMAN else ours[:1]:
             label = name.removesuffix(" steps") if first.system != HUMAN else "human"
@@ -153,7 +152,7 @@ def _draw_steps(axes: "Axes", nll: Grid, self_bleu: Grid) -> None:
     for plot, one, style, name in ((axes, nll, "-", "NLL"), (twin, self_bleu, "--", "Self-BLEU")):
         for index, row in enumerate(row for row in one.rows if row.system != HUMAN):
             points = [(x, c.ours) for x, c in zip(steps, row.cells, strict=True) if c.ours is not None]
-            plot.plot(*_split(points), style, marker="o", color=colour_of(index), label=f"{row_title(row)}, {name}")
+            plot.plot(*_split(points), style, marker="o", color=colour_of(index), label=f"{short_title(row)}, {name}")
     axes.set(xlabel="steps", ylabel="NLL per token")
     twin.set_ylabel("Self-BLEU-4, %")
     axes.set_title("(c) NLL (solid) and Self-BLEU (dashed)", fontsize=10)

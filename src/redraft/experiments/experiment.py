@@ -96,7 +96,7 @@ class Metric:
 
 def grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
     """One metric of all lines on all sets."""
-    rows = tuple(
+    rows = (
         Row(
             line.shown(bench.run),
             line.system,
@@ -106,7 +106,9 @@ def grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[
         for line in lines
     )
     titles = tuple(column.title for column in columns)
-    return Grid(metric.name, metric.title, metric.unit, metric.better, titles, rows)
+    # A row says something if there is a figure of ours or of the paper's in it.
+    told = tuple(row for row in rows if any(c.ours is not None or c.paper is not None for c in row.cells))
+    return Grid(metric.name, metric.title, metric.unit, metric.better, titles, told)
 
 
 def _cell(bench: Bench, metric: Metric, line: Line, index: int, column: Column) -> Cell:
@@ -131,12 +133,12 @@ def nll(bench: Bench, published: paper.Figures) -> Metric:
 
 def ratio_to_human(found: Grid) -> Grid:
     """NLL over that of the human references: what different judges say can be compared so."""
-    human = next(row for row in found.rows if row.system == HUMAN)
+    human = next((row.cells for row in found.rows if row.system == HUMAN), (Cell(),) * len(found.columns))
     rows = tuple(
         Row(
             row.title,
             row.system,
-            tuple(_over(cell, base) for cell, base in zip(row.cells, human.cells, strict=True)),
+            tuple(_over(cell, base) for cell, base in zip(row.cells, human, strict=True)),
             row.note,
         )
         for row in found.rows

@@ -8,7 +8,7 @@ from redraft.experiments.result import Cell, Grid, Group, Result, Row
 
 _FIELDS = ("result", "metric", "unit", "row", "system", "note", "column", "ours", "low", "high", "paper", "signature")
 _SAMPLE_FIELDS = ("result", "given", "row", "system", "note", "ours", "paper")
-DIGITS = {"%": 1}  # after the point; three for every other unit
+DIGITS = {"%": 1, "words": 1}  # after the point; three for every other unit
 
 
 def number(value: float | None, unit: str) -> str:

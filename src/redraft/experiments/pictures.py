@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from redraft.errors import OutputError
 from redraft.experiments.bench import Bench
-from redraft.experiments.pages import heading, row_title
-from redraft.experiments.result import Grid, Result
+from redraft.experiments.outputs import HUMAN
+from redraft.experiments.pages import heading
+from redraft.experiments.result import Grid, Result, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,15 +22,15 @@ _SPREAD = 0.55  # of a row's height that its columns take
 
 def dots(result: Result, bench: Bench, path: Path) -> None:
     """A plot for each metric that has a value: systems down, a colour for each column."""
-    grids = [grid for grid in result.grids if any(_values(grid))]
+    grids = [grid for grid in result.grids if any(cell.paper is not None for row in grid.rows for cell in row.cells)]
     if not grids:
         message(result.title, result.notes, path)
         return
-    across = min(3, len(grids))
+    across = min(len(grids), 4 if len(grids) > 6 else 3)
     down = -(-len(grids) // across)
     tallest = max(len(grid.rows) for grid in grids)
-    figure = new_figure(5.2 * across + 1.6, (0.42 * tallest + 1.1) * down + 0.5)
-    plots = figure.subplots(down, across, squeeze=False, sharey=True)
+    figure = new_figure(5.6 * across, (0.4 * tallest + 1.1) * down + 0.5)
+    plots = figure.subplots(down, across, squeeze=False)
     for axes, grid in zip(plots.flat, grids, strict=False):
         _plot(axes, grid)
     for axes in list(plots.flat)[len(grids) :]:
@@ -39,12 +40,10 @@ def dots(result: Result, bench: Bench, path: Path) -> None:
     save(figure, path)
 
 
-def _values(grid: Grid) -> list[bool]:
-    return [cell.ours is not None or cell.paper is not None for row in grid.rows for cell in row.cells]
-
-
 def _plot(axes: "Axes", grid: Grid) -> None:
-    for at, row in enumerate(grid.rows):
+    # The human reference is its own reference: its BLEU is 100, which would squeeze all others.
+    rows = [row for row in grid.rows if not (row.system == HUMAN and grid.metric.startswith("bleu"))]
+    for at, row in enumerate(rows):
         for index, cell in enumerate(row.cells):
             colour = colour_of(index)
             y = at + _SPREAD * ((index + 0.5) / len(row.cells) - 0.5)
@@ -54,11 +53,15 @@ def _plot(axes: "Axes", grid: Grid) -> None:
                 axes.plot(cell.ours, y, "o", color=colour, markersize=4.5)
             if cell.paper is not None:
                 axes.plot(cell.paper, y, "D", color=colour, markersize=4.5, fillstyle="none")
-    titles = [row_title(row).replace("not there yet: ", "not there yet:\n") for row in grid.rows]
-    axes.set_yticks(range(len(grid.rows)), titles, parse_math=False, fontsize=8)
-    axes.set_ylim(len(grid.rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(rows)), [short_title(row) for row in rows], parse_math=False, fontsize=8)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_title(heading(grid), fontsize=9, parse_math=False, wrap=True)
     tidy(axes)
+
+
+def short_title(row: Row) -> str:
+    """A row's title, and in brackets that there is nothing of ours; the page says why."""
+    return f"{row.title} ({row.note.partition(':')[0]})" if row.note else row.title
 
 
 def colour_of(index: int) -> str:

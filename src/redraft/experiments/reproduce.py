@@ -121,7 +121,7 @@ def _write_index(bench: Bench) -> None:
         f"redraft {VERSION}, pack {bench.pack.name}@{bench.pack.fingerprint}, {run.num} inputs a set, "
         f"{run.steps} steps, seed {run.seed}, judge {run.judge or 'none'}.",
         "",
-        *(f"- [{name}]({name}.md), [figures]({name}.csv)" for name in names),
+        *(f"- [{name}]({name}.md), [CSV]({name}.csv)" for name in names),
         "",
         "| system | |",
         "|---|---|",

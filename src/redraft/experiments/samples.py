@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from redraft.experiments import sets
+from redraft.experiments import paper_samples, sets
 from redraft.experiments.bench import Bench
 from redraft.experiments.experiment import Experiment, Line, all_pairs, nothing
 from redraft.experiments.outputs import HUMAN
@@ -54,7 +54,8 @@ def _group(bench: Bench, printed: Printed, test_set: str, lines: Sequence[Line])
 
 def _sample(bench: Bench, printed: Printed, test_set: str, line: Line) -> Sample:
     if line.system == HUMAN:
-        return Sample(line.title, HUMAN, paper=printed.reference)
+        own = printed in paper_samples.TABLE3  # where the paper prints none
+        return Sample(line.title, HUMAN, printed.reference if own else "", "" if own else printed.reference)
     published = printed.outputs.get(line.title, "")
     if not bench.has(line.system, test_set):
         note = bench.absence(line.system) or "one keyword only"
