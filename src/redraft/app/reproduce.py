@@ -38,7 +38,6 @@ def reproduce(
     goes on where it was. Systems that are not there yet are listed and skipped.
     """
     from redraft.app.live import stop_on_interrupt
-    from redraft.experiments.reproduce import absent
     from redraft.experiments.reproduce import reproduce as rerun
     from redraft.experiments.run import Run
     from redraft.experiments.scores import default_judge
@@ -48,14 +47,13 @@ def reproduce(
     judge = default_judge() if judge is None else None if judge == "none" else judge
     run = Run(data, out, num, steps, seed, judge, pack or DEFAULT, chosen)
     with stop_on_interrupt() as stopped, _Bar(stopped) as bar:
-        results = rerun(run, names, bar)
-    if results is None:
+        done = rerun(run, names, bar)
+    if done is None:
         click.echo("redraft: stopped; run the same command again to go on", err=True)
         sys.exit(130)
-    for why in sorted({*absent(run).values()}):
-        names = tuple(name for name, reason in absent(run).items() if reason == why)
-        click.echo(f"{why}: {', '.join(names)}")
-    click.echo(f"{len(results)} results in {out}; see {out / 'README.md'}, or: redraft report {out}")
+    for why in dict.fromkeys(done.absent.values()):
+        click.echo(f"{why}: {', '.join(name for name, reason in done.absent.items() if reason == why)}")
+    click.echo(f"{len(done.results)} results in {out}; see {out / 'README.md'}, or: redraft report {out}")
 
 
 @click.command()

@@ -21,15 +21,17 @@ class Bench:
 
     def __init__(self, run: Run, pack: Pack, sets: Sets, scores: Scores | None):
         self.run, self.pack, self.sets, self.scores = run, pack, sets, scores
-        self._chosen = choose(run.systems)
+        chosen = choose(run.systems)
+        # Looked up once: to open a pack is to hash it.
+        self._absent = {
+            name: absence(system, pack) or (None if name in chosen else "left out") for name, system in SYSTEMS.items()
+        }
         self._records: dict[tuple[str, str], list[Record]] = {}
         self._figures: dict[tuple[str, str, int], Figures] = {}
 
     def absence(self, system: str) -> str | None:
         """Why there is nothing of a system; None where there is."""
-        if system in (HUMAN, TEMPLATE):
-            return None
-        return absence(SYSTEMS[system], self.pack) or (None if system in self._chosen else "left out")
+        return self._absent.get(system)
 
     def takes(self, system: str, test_set: str) -> bool:
         """Whether a system can be run on a set."""

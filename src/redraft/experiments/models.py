@@ -1,6 +1,7 @@
 """Tables 5 and 7: how good the models themselves are."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def _no_looks(run: Run) -> list[Look]:
     return []
 
 
+@lru_cache(maxsize=1)
 def _sentences(run: Run) -> list[Words]:
     found = testsets.read_sentences(sets.source(run.data, sets.VALIDATION))
     order = np.random.default_rng(run.seed).permutation(len(found))[: _PER_INPUT * run.num]

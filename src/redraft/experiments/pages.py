@@ -74,6 +74,10 @@ def _plain(words: str) -> str:
     """Text that Markdown takes as it is."""
     for letter in "\\`*_|<>[]":
         words = words.replace(letter, "\\" + letter)
+    return _one_line(words)
+
+
+def _one_line(words: str) -> str:
     return " ".join(words.split())
 
 
@@ -90,11 +94,13 @@ def _lines(result: Result) -> Iterator[tuple[object, ...]]:
     for grid in result.grids:
         for row in grid.rows:
             for column, cell in zip(grid.columns, row.cells, strict=True):
-                values = (cell.ours, cell.low, cell.high, cell.paper, cell.signature)
-                yield (result.name, grid.metric, grid.unit, row.title, row.system, row.note, column, *values)
+                about = (result.name, grid.metric, grid.unit, row.title, row.system, row.note, column)
+                values = (cell.ours, cell.low, cell.high, cell.paper)
+                yield (*map(_one_line, about), *values, _one_line(cell.signature))
 
 
 def _sample_lines(result: Result) -> Iterator[tuple[str, ...]]:
     for group in result.groups:
         for one in group.samples:
-            yield (result.name, group.given, one.title, one.system, one.note, one.ours, one.paper)
+            about = (result.name, group.given, one.title, one.system, one.note, one.ours, one.paper)
+            yield tuple(map(_one_line, about))

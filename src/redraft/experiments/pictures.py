@@ -26,10 +26,10 @@ def dots(result: Result, bench: Bench, path: Path) -> None:
     if not grids:
         message(result.title, result.notes, path)
         return
-    across = min(len(grids), 4 if len(grids) > 6 else 3)
+    across = min(len(grids), 2)  # more would be too small to read on a page
     down = -(-len(grids) // across)
     tallest = max(len(grid.rows) for grid in grids)
-    figure = new_figure(5.6 * across, (0.4 * tallest + 1.1) * down + 0.5)
+    figure = new_figure(6 * across, (0.3 * tallest + 1.0) * down + 0.6)
     plots = figure.subplots(down, across, squeeze=False)
     for axes, grid in zip(plots.flat, grids, strict=False):
         _plot(axes, grid)

@@ -51,9 +51,9 @@ def make_report(folder: Path, num_samples: int) -> str:
         *(_section(one, folder) for one in results),
         _samples(sample_sets(folder, num_samples)),
         "</main>",
-        "<footer>The paper: He and Li, “Show Me How To Revise: Improving Lexically Constrained Sentence Generation with "
-        "XLNet”, AAAI 2021. This page needs nothing but itself; without JavaScript only the samples cannot be chosen."
-        "</footer>",
+        "<footer>The paper: He and Li, “Show Me How To Revise: Improving Lexically Constrained Sentence Generation "
+        "with XLNet”, AAAI 2021. This page needs nothing but itself; without JavaScript only the samples cannot be "
+        "chosen.</footer>",
         f"<script>{(_PAGE / 'page.js').read_text(encoding='utf-8')}</script>",
         "</html>",
     ]
@@ -149,7 +149,8 @@ def _row(row: Row, unit: str, published: bool) -> str:
 
 def _cell(cell: Cell, unit: str, published: bool) -> str:
     interval = pages.interval(cell, unit)
-    ours = f"<td class=ours>{_shown(cell.ours, unit)}{f'<small>{interval}</small>' if interval else ''}</td>"
+    kind = '"ours none"' if cell.ours is None else "ours"
+    ours = f"<td class={kind}>{_shown(cell.ours, unit)}{f'<small>{interval}</small>' if interval else ''}</td>"
     return ours + (f"<td class=paper>{_shown(cell.paper, unit)}</td>" if published else "")
 
 
@@ -183,7 +184,7 @@ def _samples(sets: Sequence[Mapping[str, Any]]) -> str:
     # "<" could end the script early or open a comment in it.
     data = json.dumps({"sets": sets}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return f"""<section id=samples><h2>Samples and traces</h2>
-<p class=lead>What each system wrote for one input, the given words marked (in templates, the words that were filled in).
+<p class=lead>What each system wrote for one input, the given words marked (in templates, the words filled in).
 The trace of a draft shows every revision that was accepted.</p>
 <noscript><p>Choosing an input needs JavaScript. All outputs are in the folder <code>outputs</code>.</p></noscript>
 <form id=chooser class=chooser hidden onsubmit="return false">

@@ -1,11 +1,15 @@
 """All tables and figures of the paper, run again: only what is missing is run, then every page is made anew."""
 
+import fcntl
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from redraft.errors import InputError, OutputError
+from redraft.evaluation.judge import find_judge
 from redraft.experiments import curves, maps, models, pages, samples, sets, tables
 from redraft.experiments.bench import Bench
 from redraft.experiments.experiment import Experiment, Look, jobs_of
@@ -13,16 +17,24 @@ from redraft.experiments.outputs import Watch, num_missing, write_missing
 from redraft.experiments.result import Result, to_json
 from redraft.experiments.run import Run
 from redraft.experiments.scores import UNITS, Scores
-from redraft.experiments.systems import SYSTEMS, choose
+from redraft.experiments.systems import SYSTEMS
 from redraft.files import replacing
 from redraft.models.pack import Pack, open_pack
 from redraft.version import VERSION
 
 ALL = "all"
-ABOUT = "run.json"
+ABOUT, _LOCK = "run.json", ".lock"
 _ORDER = ("table1", "table2", "table3", "table4", "table5", "table6", "table7", "table8", "table9")
 _FOUND = {one.name: one for module in (tables, models, samples, curves, maps) for one in module.EXPERIMENTS}
 EXPERIMENTS = {name: _FOUND[name] for name in (*_ORDER, "figure2", "figure3", "figure4")}
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """What was made, and the systems that were not run, with the reason."""
+
+    results: Sequence[Result]
+    absent: Mapping[str, str]
 
 
 def choose_experiments(names: Sequence[str]) -> list[Experiment]:
@@ -32,27 +44,45 @@ def choose_experiments(names: Sequence[str]) -> list[Experiment]:
     return [one for name, one in EXPERIMENTS.items() if ALL in names or name in names]
 
 
-def reproduce(run: Run, names: Sequence[str], watch: Watch) -> list[Result] | None:
+def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
     """Run what is missing and write every page; None where it was stopped, to be gone on with."""
     experiments = choose_experiments(names)
-    choose(run.systems)
     pack = open_pack(run.pack)
-    scores = Scores(run.out / "scores" / f"{_slug(run.judge)}.jsonl", run.judge) if run.judge else None
+    if run.judge:
+        find_judge(run.judge)  # refuse one that is not here before hours of work
     looks = list(dict.fromkeys(look for one in experiments for look in one.looks(run)))
     found = sets.make_sets((look.set for look in looks), run.data, run.num, run.seed)
     if any(one.name == "table5" for one in experiments):
         sets.source(run.data, sets.VALIDATION)
-    _claim(run, pack)
-    bench = Bench(run, pack, found, scores)
-    if not _work(bench, experiments, looks, watch):
-        return None
-    watch.say("making the pages")
-    results = []
-    for one in experiments:
-        results.append(one.build(bench))
-        _write(results[-1], one, bench)
-    _write_index(bench)
-    return results
+    with _alone(run.out):
+        _claim(run, pack)
+        scores = Scores(run.out / "scores" / f"{_slug(run.judge)}.jsonl", run.judge) if run.judge else None
+        bench = Bench(run, pack, found, scores)
+        if not _work(bench, experiments, looks, watch):
+            return None
+        watch.say("making the pages")
+        results = []
+        for one in experiments:
+            results.append(one.build(bench))
+            _write(results[-1], one, bench)
+        _write_index(bench)
+    return Rerun(results, {name: why for name in SYSTEMS if (why := bench.absence(name))})
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Only one process may rerun into a folder."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        file = (out / _LOCK).open("w")
+    except OSError as error:
+        raise OutputError(f"cannot write to {out}: {error.strerror}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OutputError(f"another process reruns into {out}; wait for it or choose another --out") from error
+        yield
 
 
 def _work(bench: Bench, experiments: Sequence[Experiment], looks: Sequence[Look], watch: Watch) -> bool:
@@ -81,7 +111,9 @@ def _claim(run: Run, pack: Pack) -> None:
     if path.exists():
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
-            other = [f"{key} {kept[key]}, now {value}" for key, value in about.items() if kept[key] != value]
+            # Without a test file there are no outputs that could be mixed.
+            pairs = [(key, kept[key], value) for key, value in about.items() if kept[key] or key != "test"]
+            other = [f"{key} {before}, now {now}" for key, before, now in pairs if before != now]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OutputError(f"{path} is not of redraft reproduce ({error}); choose another --out") from error
         if other:
@@ -136,9 +168,3 @@ def _write_file(path: Path, content: str) -> None:
             partial.write_text(content, encoding="utf-8")
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from error
-
-
-def absent(run: Run, names: Iterable[str] = SYSTEMS) -> dict[str, str]:
-    """The systems that are not run, and why."""
-    bench = Bench(run, open_pack(run.pack), {}, None)
-    return {name: why for name in names if (why := bench.absence(name))}

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.evaluate import Judged
-from redraft.evaluation.judge import Score, find_judge, load_judge
+from redraft.evaluation.judge import Score, load_judge
 from redraft.evaluation.outputs import Output
 from redraft.experiments.outputs import Watch
 from redraft.models.pull import SOURCES, folder_of
@@ -28,7 +28,6 @@ class Scores:
         self._path, self.judge = path, judge
         self.settings: Mapping[str, str] = {}
         self._scores: dict[str, Score] = {}
-        find_judge(judge)  # refuse one that is not here before hours of work
         if path.exists():
             self._read()
 
