@@ -17,7 +17,7 @@ from redraft.experiments.outputs import Watch, num_missing, write_missing
 from redraft.experiments.result import Result, to_json
 from redraft.experiments.run import Run
 from redraft.experiments.scores import UNITS, Scores
-from redraft.experiments.systems import SYSTEMS
+from redraft.experiments.systems import SYSTEMS, choose
 from redraft.files import replacing
 from redraft.models.pack import Pack, open_pack
 from redraft.version import VERSION
@@ -47,6 +47,7 @@ def choose_experiments(names: Sequence[str]) -> list[Experiment]:
 def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
     """Run what is missing and write every page; None where it was stopped, to be gone on with."""
     experiments = choose_experiments(names)
+    choose(run.systems)
     pack = open_pack(run.pack)
     if run.judge:
         find_judge(run.judge)  # refuse one that is not here before hours of work

@@ -42,10 +42,10 @@
 
   function showTrace(draft) {
     if (!draft || !draft.trace.length) return traceBox.replaceChildren();
-    const rows = draft.trace.map(([step, action, nll, text]) => make("tr", {},
+    const rows = draft.trace.map(([step, action, nll, text]) => make("tr", plain(text) === plain(draft.text) ? { class: "best" } : {},
       make("td", { class: "number" }, String(step)), make("td", {}, action), make("td", { class: "number" }, nll === null ? "" : nll.toFixed(2)), make("td", { class: "text" }, ...marked(text))));
-    const head = make("tr", {}, ...["step", "action", "NLL per word", "draft"].map((name) => make("th", { scope: "col" }, name)));
-    const caption = make("caption", {}, `Accepted revisions of ${draft.title}, ${draft.trace.length - 1} of ${draft.tried} that were tried; the new word is marked.`);
+    const head = make("tr", {}, ...["step", "action", "NLL per word", "draft"].map((name, i) => make("th", { scope: "col", class: i % 2 ? "" : "number" }, name)));
+    const caption = make("caption", {}, `Accepted revisions of ${draft.title}, ${draft.trace.length - 1} of ${draft.tried} that were tried. The new word is marked, the draft that was given is in bold.`);
     traceBox.replaceChildren(make("h3", {}, `How ${draft.title} came to “${plain(draft.text)}”`), curve(draft),
       make("div", { class: "scroll", tabindex: "0" }, make("table", {}, caption, make("thead", {}, head), make("tbody", {}, ...rows))));
   }
@@ -53,7 +53,7 @@
   function curve(draft) {
     const points = draft.trace.filter(([, , nll]) => nll !== null).map(([step, , nll]) => [step, nll]);
     const width = 900, height = 140, left = 40, bottom = 22;
-    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", preserveAspectRatio: "none", "aria-label": "NLL per word along the steps" });
+    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "NLL per word along the steps" });
     if (points.length < 2) return svg;
     const most = Math.max(...points.map(([, nll]) => nll)), least = Math.min(...points.map(([, nll]) => nll));
     const x = (step) => left + ((width - left - 10) * step) / Math.max(1, draft.steps);
@@ -84,7 +84,7 @@
     if (set < 0) return;
     const input = Math.max(0, data.sets[set].inputs.findIndex((one) => one.id === id));
     state = { set, input, trace: asked.get("trace") };
-    $("samples").scrollIntoView();
+    $("samples").scrollIntoView({ behavior: "instant" });
   }
 
   if (!data.sets.length) return;
