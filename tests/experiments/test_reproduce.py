@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from redraft import batch
 from redraft.errors import InputError, OutputError, PackError
 from redraft.experiments import result, scores, systems
 from redraft.experiments.outputs import HUMAN
@@ -234,13 +235,19 @@ def test_what_cannot_be_is_refused_before_any_work(run: Run, tmp_path: Path) -> 
             replace(run, **{name: value})
 
 
-def test_two_processes_do_not_share_a_folder(run: Run) -> None:
+def test_two_processes_may_write_for_one_folder(run: Run) -> None:
     class Nested(Quiet):
         def begin(self, units: int) -> None:
-            with pytest.raises(OutputError, match="another process reruns into"):
-                reproduce(run, ["table7"], Quiet())
+            reproduce(replace(run, systems=("l-mcmc-deletion",)), ["table3"], Quiet())
 
-    assert reproduce(run, ["table7"], Nested()) is not None
+    assert reproduce(run, ["table3"], Nested()) is not None
+    assert set(_texts(run.out)) == {f"outputs/{name}/paper-keywords.jsonl" for name in ("l-mcmc", "l-mcmc-deletion")}
+    run.outputs("l-mcmc", "paper-keywords").write_text("")
+    with (
+        batch.results(run.outputs("l-mcmc", "paper-keywords")),
+        pytest.raises(OutputError, match="another process is writing to"),
+    ):
+        reproduce(run, ["table3"], Quiet())
 
 
 def test_the_experiments_are_those_of_the_paper() -> None:

@@ -18,7 +18,7 @@ from redraft.experiments.run import Run
 from redraft.experiments.systems import NOT_YET
 from redraft.models.lstm_files import load_network
 from redraft.recipes import CLASSIFIER
-from redraft.training.lm import DIRECTIONS, encode, sentence_nll
+from redraft.training.lm import DIRECTIONS, Direction, encode, sentence_nll
 
 Words = tuple[str, ...]
 _PER_INPUT = 5  # sentences for each input of --num: to score a text is quick, and more of them give a closer figure
@@ -82,7 +82,7 @@ def _cell(metric: Metric | None, published: float | None) -> Cell:
     return Cell(figure.value, figure.low, figure.high, published, figure.signature)
 
 
-def _lstm(bench: Bench, direction: Any, sentences: Sequence[Words]) -> Metric | None:
+def _lstm(bench: Bench, direction: Direction, sentences: Sequence[Words]) -> Metric | None:
     if direction not in bench.pack.parts:
         return None
     network, vocabulary = load_network(bench.pack, direction)

@@ -55,12 +55,16 @@ def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
     found = sets.make_sets((look.set for look in looks), run.data, run.num, run.seed)
     if any(one.name == "table5" for one in experiments):
         sets.source(run.data, sets.VALIDATION)
+    _claim(run, pack)
+    bench = Bench(run, pack, found, None)
+    _begin(bench, looks, watch)
+    if not write_missing(run, jobs_of(bench, looks), found, pack, watch):
+        return None
     with _alone(run.out):
-        _claim(run, pack)
-        scores = Scores(run.out / "scores" / f"{_slug(run.judge)}.jsonl", run.judge) if run.judge else None
-        bench = Bench(run, pack, found, scores)
-        if not _work(bench, experiments, looks, watch):
-            return None
+        if run.judge:
+            bench.scores = Scores(run.out / "scores" / f"{_slug(run.judge)}.jsonl", run.judge)
+            if not bench.scores.add(_judged(bench, experiments), watch):
+                return None
         watch.say("making the pages")
         results = []
         for one in experiments:
@@ -72,31 +76,21 @@ def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
 
 @contextmanager
 def _alone(out: Path) -> Iterator[None]:
-    """Only one process may rerun into a folder."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        file = (out / _LOCK).open("w")
-    except OSError as error:
-        raise OutputError(f"cannot write to {out}: {error.strerror}") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputError(f"another process reruns into {out}; wait for it or choose another --out") from error
+    """Several processes may write outputs, each of its own system; scores and pages are made by one after the other."""
+    with (out / _LOCK).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _work(bench: Bench, experiments: Sequence[Experiment], looks: Sequence[Look], watch: Watch) -> bool:
-    run, jobs = bench.run, jobs_of(bench, looks)
-    # How many texts the judge will find missing is not known before they are written: all of them is the most.
-    num_texts = sum(len(bench.sets[look.set]) for look in looks if bench.has(look.system, look.set))
-    watch.begin(num_missing(run, jobs, bench.sets) * run.steps + (num_texts * UNITS if bench.scores else 0))
-    if not write_missing(run, jobs, bench.sets, bench.pack, watch):
-        return False
-    if bench.scores is None:
-        return True
-    texts = [text for one in experiments for text in one.judged(bench, one.looks(run))]
-    return bench.scores.add(texts, watch)
+def _begin(bench: Bench, looks: Sequence[Look], watch: Watch) -> None:
+    """Tell how much there is to do; of the texts that the judge may find new, all."""
+    run = bench.run
+    num_texts = sum(len(bench.sets[look.set]) for look in looks if bench.has(look.system, look.set)) if run.judge else 0
+    watch.begin(num_missing(run, jobs_of(bench, looks), bench.sets) * run.steps + num_texts * UNITS)
+
+
+def _judged(bench: Bench, experiments: Sequence[Experiment]) -> list[str]:
+    return [text for one in experiments for text in one.judged(bench, one.looks(bench.run))]
 
 
 def _claim(run: Run, pack: Pack) -> None:
