@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from redraft.app.cli import cli, main
+from redraft.app.cli import cli
 from redraft.models.pack import Pack
 
 
@@ -32,36 +32,6 @@ def test_from_tables_to_a_page(call, tmp_path: Path) -> None:
     other = tmp_path / "else" / "page.html"
     assert CliRunner().invoke(cli, ["report", str(tmp_path / "out"), "--out", str(other)]).exit_code == 0
     assert other.read_text().startswith("<!doctype html>")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["reproduce", "table0", "--data", "."], "there is no 'table0' to rerun; choose all or some of: table1"),
-        (["reproduce", "all", "--data", "."], "has no one-billion-word/test.txt"),
-        (["reproduce", "all", "--data", ".", "--systems", "l-mcmc,none"], "there is no system 'none'"),
-        (["reproduce", "all", "--data", ".", "--num", "0"], "--num must be at least 1"),
-        (["reproduce", "all", "--data", ".", "--judge", "./none"], "the judge's folder ./none does not exist"),
-        (["reproduce", "all", "--data", ".", "--judge", "gemma-270m"], "run: redraft pull gemma-270m"),
-        (["report", "nowhere"], "nowhere is not a folder of redraft reproduce"),
-    ],
-)
-def test_an_error_is_one_line_and_status_2(
-    arguments: list[str],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["redraft", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_terminal_gets_a_bar(data: Path, tiny_pack: Pack, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from redraft.evaluation.outputs import output_of, records_of
 from redraft.experiments import sets
 from redraft.experiments.outputs import HUMAN
 from redraft.experiments.replay import Segment, given_words, replay, segments
+from redraft.experiments.run import outputs_path
 from redraft.experiments.systems import SYSTEMS
 from redraft.records import constraints_of
 from redraft.sentence import Action, Constraints
@@ -40,7 +41,7 @@ def sample_sets(folder: Path, num: int) -> list[dict[str, Any]]:
 
 def _first(folder: Path, system: str, name: str, num: int) -> dict[str, tuple[str, Record]]:
     """The first records of a file by id, each with where it stands."""
-    path = folder / "outputs" / system / f"{name}.jsonl"
+    path = outputs_path(folder, system, name)
     if not path.exists():
         return {}
     return {output_of(record, where).id: (where, record) for where, record in records_of(path)[:num]}

@@ -36,7 +36,8 @@ def dots(result: Result, bench: Bench, path: Path) -> None:
     for axes in list(plots.flat)[len(grids) :]:
         axes.set_axis_off()
     figure.suptitle(result.title, fontweight="bold")
-    figure.legend(handles=_legend(grids[0].columns), loc="outside lower center", ncols=8, frameon=False)
+    legend = _legend(grids[0].columns)
+    figure.legend(handles=legend, loc="outside lower center", ncols=4 * across, frameon=False, fontsize=8)
     save(figure, path)
 
 
