@@ -1,7 +1,8 @@
 """redraft reproduce and redraft report as a person calls them."""
 
+import contextlib
 import os
-import pty
+import subprocess
 import sys
 from pathlib import Path
 
@@ -38,14 +39,21 @@ def test_a_terminal_gets_a_bar(data: Path, tiny_pack: Pack, tmp_path: Path) -> N
     """On a real terminal: one bar that names what is being done and comes to its end."""
     command = ["reproduce", "table9", "--data", str(data), "--steps", "2", "--pack", str(tiny_pack.folder)]
     code = "from redraft.app.cli import main; main()"
-    shown: list[bytes] = []
-
-    def keep(descriptor: int) -> bytes:
-        shown.append(os.read(descriptor, 4096))
-        return shown[-1]
-
-    status = pty.spawn([sys.executable, "-c", code, *command, "--out", str(tmp_path / "out")], keep)
-    assert os.waitstatus_to_exitcode(status) == 0
-    screen = b"".join(shown).decode()
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *command, "--out", str(tmp_path / "out")], stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    screen = _read_all(ours)
+    assert process.wait() == 0, screen
     assert "making the pages" in screen
     assert "100%" in screen
+
+
+def _read_all(terminal: int) -> str:
+    shown = b""
+    with contextlib.suppress(OSError):  # what a terminal gives when its other end is closed
+        while chunk := os.read(terminal, 4096):
+            shown += chunk
+    os.close(terminal)
+    return shown.decode(errors="replace")

@@ -227,6 +227,7 @@ def test_what_cannot_be_is_refused_before_any_work(run: Run, tmp_path: Path) -> 
         ({"pack": "nowhere"}, ["table1"], "there is no pack 'nowhere'"),
         ({"judge": "smollm2"}, ["table1"], "run: redraft pull smollm2"),
         ({"judge": str(tmp_path / "none")}, ["table1"], "does not exist"),
+        ({"judge": str(empty)}, ["table1"], "cannot be loaded"),
     ):
         with pytest.raises((InputError, PackError), match=message):
             reproduce(replace(run, **changes), names, Quiet())

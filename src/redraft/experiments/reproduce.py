@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redraft.errors import InputError, OutputError
-from redraft.evaluation.judge import find_judge
+from redraft.evaluation.judge import find_judge, load_judge
 from redraft.experiments import curves, maps, models, pages, samples, sets, tables
 from redraft.experiments.bench import Bench
 from redraft.experiments.experiment import Experiment, Look, jobs_of
@@ -20,6 +20,7 @@ from redraft.experiments.scores import UNITS, Scores
 from redraft.experiments.systems import SYSTEMS, choose
 from redraft.files import replacing
 from redraft.models.pack import Pack, open_pack
+from redraft.models.pull import SOURCES
 from redraft.version import VERSION
 
 ALL = "all"
@@ -49,8 +50,7 @@ def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
     experiments = choose_experiments(names)
     choose(run.systems)
     pack = open_pack(run.pack)
-    if run.judge:
-        find_judge(run.judge)  # refuse one that is not here before hours of work
+    _try_judge(run)
     looks = list(dict.fromkeys(look for one in experiments for look in one.looks(run)))
     found = sets.make_sets((look.set for look in looks), run.data, run.num, run.seed)
     if any(one.name == "table5" for one in experiments):
@@ -62,7 +62,7 @@ def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
         return None
     with _alone(run.out):
         if run.judge:
-            bench.scores = Scores(run.out / "scores" / f"{_slug(run.judge)}.jsonl", run.judge)
+            bench.scores = Scores(_scores_path(run, run.judge), run.judge)
             if not bench.scores.add(_judged(bench, experiments), watch):
                 return None
         watch.say("making the pages")
@@ -72,6 +72,14 @@ def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
             _write(results[-1], one, bench)
         _write_index(bench)
     return Rerun(results, {name: why for name in SYSTEMS if (why := bench.absence(name))})
+
+
+def _try_judge(run: Run) -> None:
+    """Refuse a judge that cannot be loaded before hours of work; one that was pulled or has scored here can be."""
+    if run.judge:
+        find_judge(run.judge)
+        if run.judge not in SOURCES and not _scores_path(run, run.judge).exists():
+            load_judge(run.judge)
 
 
 @contextmanager
@@ -121,8 +129,9 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else ""
 
 
-def _slug(judge: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in Path(judge).name) or "judge"
+def _scores_path(run: Run, judge: str) -> Path:
+    name = "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in Path(judge).name)
+    return run.out / "scores" / f"{name or 'judge'}.jsonl"
 
 
 def _write(result: Result, experiment: Experiment, bench: Bench) -> None:
