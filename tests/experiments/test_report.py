@@ -134,7 +134,7 @@ def test_a_real_browser_shows_the_page(finished: tuple[Run, Rerun], tmp_path: Pa
     picture = tmp_path / "page.png"
 
     def browse(*more: str) -> str:
-        done = subprocess.run([_CHROMIUM, *options, *more], capture_output=True, text=True, timeout=120, check=True)
+        done = subprocess.run([_CHROMIUM, *options, *more], capture_output=True, text=True, timeout=600, check=True)
         return done.stdout
 
     asked = f"file://{path}#sample=keywords-k2%2Fk2-2&trace=l-mcmc"
