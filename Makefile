@@ -7,6 +7,7 @@ OUT ?= pack-training
 .PHONY: demo test check bench pack clean
 
 demo: $(READY)
+	-$(VENV)/bin/redraft pull smollm2
 	$(VENV)/bin/redraft generate person home problems depression --seed 1
 	$(VENV)/bin/redraft infill "The doctor said ___ the newspaper reported ." --seed 1
 

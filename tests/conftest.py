@@ -1,6 +1,7 @@
 """A small pack, trained in seconds on sentences that are made here, and a user folder of its own for every test."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["REDRAFT_HOME"] = tempfile.mkdtemp()  # for what is made once: no test sees the models of whoever runs it
 
 from redraft.models.lstm import LstmConfig
 from redraft.models.pack import Pack

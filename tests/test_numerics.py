@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.numerics import accept, draw, log_normalise, log_of, log_sum
+from redraft.numerics import accept, draw, log_normalise, log_of, log_sum, log_uniform
 
 _weights = st.lists(st.floats(-5000, 0), min_size=1, max_size=8).map(np.array)
 
@@ -31,7 +31,7 @@ def test_draws_follow_the_weights() -> None:
 
 def test_metropolis() -> None:
     rng = np.random.default_rng(0)
-    assert all(accept(0.0, rng) for _ in range(1000))
-    assert not any(accept(-np.inf, rng) for _ in range(1000))
-    rate = np.mean([accept(np.log(0.3), rng) for _ in range(20_000)])
+    assert all(accept(0.0, log_uniform(rng)) for _ in range(1000))
+    assert not any(accept(-np.inf, log_uniform(rng)) for _ in range(1000))
+    rate = np.mean([accept(np.log(0.3), log_uniform(rng)) for _ in range(20_000)])
     assert rate == pytest.approx(0.3, abs=4 * np.sqrt(0.21 / 20_000))

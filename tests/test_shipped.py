@@ -22,7 +22,7 @@ def test_the_pack_is_whole_and_small_and_has_a_card() -> None:
 def test_the_same_seed_gives_the_same_sentence_with_all_words() -> None:
     words = ["person", "home", "problems", "depression"]
     arguments = ["generate", *words, "--json", "--seed", "1", "--steps", "60"]
-    first, second = (json.loads(CliRunner().invoke(cli, arguments).output)["drafts"][0] for _ in range(2))
+    first, second = (json.loads(CliRunner().invoke(cli, arguments).stdout)["drafts"][0] for _ in range(2))
     assert first["text"] == second["text"]
     assert first["constraints_met"]
     places = [first["words"].index(word) for word in words]

@@ -36,6 +36,11 @@ def draw(log_weights: Array, rng: np.random.Generator) -> int:
     return index
 
 
-def accept(log_ratio: float, rng: np.random.Generator) -> bool:
-    """Metropolis: true with probability min(1, exp(log_ratio)). Always uses one draw, so that chains stay in step."""
-    return float(np.log1p(-rng.random())) < log_ratio
+def log_uniform(rng: np.random.Generator) -> float:
+    """Logarithm of a number drawn evenly from (0, 1]."""
+    return float(np.log1p(-rng.random()))
+
+
+def accept(log_ratio: float, log_level: float) -> bool:
+    """Metropolis: true with probability min(1, exp(log_ratio)) where the level is a ``log_uniform`` draw."""
+    return log_level < log_ratio

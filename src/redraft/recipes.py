@@ -3,13 +3,18 @@
 from dataclasses import dataclass, replace
 
 from redraft.errors import InputError
+from redraft.models.base import Scorer
+from redraft.models.causal import load_causal
 from redraft.models.lstm_files import load_lstm
+from redraft.models.lstm_reader import LstmReader
 from redraft.models.pack import Pack, require
+from redraft.models.pull import is_pulled
 from redraft.predict.classifier import load_classifier
 from redraft.predict.learned import Learned, LearnedPrior
 from redraft.predict.prior import Prior, UniformPrior
-from redraft.revise.candidates import CandidateGenerator, Generator
+from redraft.revise.candidates import CandidateGenerator, CandidateSource, CheaplyScored, Generator, Merged
 from redraft.revise.kernels import ExactKernel, Kernel, KernelName, PaperKernel
+from redraft.revise.tries import TriesKernel
 from redraft.sampler import Sampler
 from redraft.sentence import Action
 from redraft.target import SoftScore, Target
@@ -19,6 +24,9 @@ _PROPOSERS = {
     Generator.BACKWARD: ("backward",),
     Generator.BOTH: ("forward", "backward"),
 }
+
+PULLED = "smollm2"  # the target of the default recipe, where it was pulled
+_NUM_SCORED, _CAUSAL_STEPS = 16, 30  # for a target that costs a thousand times as much as the LSTM models
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,9 @@ class Recipe:
     num_candidates: int = 50
     kernel: KernelName = KernelName.PAPER
     learned: Learned | None = None  # what the prior takes from the pack's classifier; None draws moves at random
+    target: str | None = None  # a causal model that decides; None leaves it to the pack's forward model
+    num_scored: int | None = None  # how many of the K candidates such a target scores; None for all
+    steps: int = 200
 
 
 RECIPES = {
@@ -42,18 +53,45 @@ RECIPES = {
         Recipe("l-mcmc-c", "LSTM models guided by the classifier", learned=Learned.ALL),
         Recipe("l-mcmc-c-positions", "the same without the prior for actions", learned=Learned.POSITIONS),
         Recipe("l-mcmc-c-actions", "the same without the prior for positions", learned=Learned.ACTIONS),
+        Recipe(
+            "smollm2-mcmc",
+            "SmolLM2 decides, the LSTM models propose",
+            target=PULLED,
+            num_scored=_NUM_SCORED,
+            steps=_CAUSAL_STEPS,
+        ),
+        Recipe(
+            "smollm2-mcmc-c",
+            "the same, guided by the classifier",
+            learned=Learned.ALL,
+            target=PULLED,
+            num_scored=_NUM_SCORED,
+            steps=_CAUSAL_STEPS,
+        ),
     )
 }
 CLASSIFIER = "classifier"  # the part of a pack that a learned prior needs
 
 
 def default(pack: Pack) -> str:
-    """The best recipe that a pack has the models for."""
+    """The best recipe that the models at hand allow."""
+    return own(pack).replace("l-mcmc", "smollm2-mcmc") if is_pulled(PULLED) else own(pack)
+
+
+def own(pack: Pack) -> str:
+    """The best recipe that a pack has all the models for."""
     return "l-mcmc-c" if CLASSIFIER in pack.parts else "l-mcmc"
 
 
-def recipe(name: str, *, num_candidates: int | None = None, kernel: str | None = None) -> Recipe:
-    """A recipe by name, with another number of candidates or another kernel if one is given."""
+def recipe(
+    name: str,
+    *,
+    num_candidates: int | None = None,
+    kernel: str | None = None,
+    target: str | None = None,
+    num_scored: int | None = None,
+) -> Recipe:
+    """A recipe by name, with another number of candidates, another kernel or another target if one is given."""
     if name not in RECIPES:
         raise InputError(f"there is no recipe {name!r}; choose one of: {', '.join(RECIPES)}")
     chosen = RECIPES[name]
@@ -65,19 +103,55 @@ def recipe(name: str, *, num_candidates: int | None = None, kernel: str | None =
         if kernel not in [known.value for known in KernelName]:
             raise InputError(f"there is no kernel {kernel!r}; choose paper or exact")
         chosen = replace(chosen, kernel=KernelName(kernel))
+    if target is not None:
+        if chosen.target is None:  # so far the pack decided, and could afford more
+            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS)
+        chosen = replace(chosen, target=target)
+    if num_scored is not None:
+        if not 1 <= num_scored <= chosen.num_candidates:
+            raise InputError(f"of {chosen.num_candidates} candidates the target cannot score {num_scored}")
+        if chosen.target is None:
+            raise InputError("the pack's own model scores every candidate; give a target as well")
+        chosen = replace(chosen, num_scored=num_scored)
+    if chosen.num_scored is not None:
+        chosen = replace(chosen, num_scored=min(chosen.num_scored, chosen.num_candidates))
     return chosen
 
 
-def build(recipe: Recipe, pack: Pack, *, power: float = 1.0, soft: tuple[SoftScore, ...] = ()) -> Sampler:
-    """The sampler of a recipe, with the models of a pack."""
+def build(
+    recipe: Recipe, pack: Pack, *, power: float = 1.0, soft: tuple[SoftScore, ...] = (), context: str = ""
+) -> Sampler:
+    """The sampler of a recipe, with the models of a pack and, where it has one, its causal target after a context."""
     models = {part: load_lstm(pack, part) for part in dict.fromkeys(("forward", *_PROPOSERS[recipe.generator]))}
     proposers = [models[part] for part in _PROPOSERS[recipe.generator]]
-    candidates = CandidateGenerator(proposers, recipe.num_candidates)
-    target = Target(models["forward"], power, soft)
+    candidates: CandidateSource = CandidateGenerator(proposers, recipe.num_candidates)
+    scorer: Scorer = models["forward"]
+    if recipe.target is not None:
+        scorer, candidates = _two_stages(recipe, models, candidates, context)
+    elif context:
+        raise InputError("only a causal model reads a context; give one as --target, or pull smollm2")
+    kernel = _kernel(recipe)
     # A sampler needs every action and its reverse; a search takes those of its recipe.
-    kernel: Kernel = ExactKernel() if recipe.kernel is KernelName.EXACT else PaperKernel()
     actions = recipe.actions if recipe.kernel is KernelName.PAPER else kernel.actions
-    return Sampler(target, candidates, _prior(recipe, pack), kernel, actions)
+    return Sampler(Target(scorer, power, soft), candidates, _prior(recipe, pack), kernel, actions)
+
+
+def _two_stages(
+    recipe: Recipe, models: dict[str, LstmReader], candidates: CandidateSource, context: str
+) -> tuple[Scorer, CandidateSource]:
+    """A causal target, and candidates of the pack's models and its own that the pack's forward model has scored."""
+    if recipe.target is None:
+        raise ValueError("two stages need a target")
+    target = load_causal(recipe.target, context=context, words=models["forward"].words)
+    own = CandidateGenerator([target, *([models["backward"]] if "backward" in models else [])], recipe.num_candidates)
+    both = Merged([candidates, own], recipe.num_candidates)
+    return target, both if recipe.num_scored is None else CheaplyScored(both, models["forward"])
+
+
+def _kernel(recipe: Recipe) -> Kernel:
+    if recipe.kernel is KernelName.PAPER:
+        return PaperKernel(recipe.num_scored)
+    return ExactKernel() if recipe.num_scored is None else TriesKernel(recipe.num_scored)
 
 
 def _prior(recipe: Recipe, pack: Pack) -> Prior:

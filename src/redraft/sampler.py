@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from redraft.models.base import Reader, Slot, Words
-from redraft.numerics import Array, accept
+from redraft.numerics import Array, accept, log_uniform
 from redraft.predict.legal import legal_table
 from redraft.predict.prior import Move, Prior, draw_move, log_prior, reverse
-from redraft.revise.candidates import CandidateGenerator, Candidates, slot_of
-from redraft.revise.kernels import Kernel, Plan, Proposal
+from redraft.revise.candidates import Candidates, CandidateSource, slot_of
+from redraft.revise.kernels import EarlyKernel, Kernel, Opening, Plan, Proposal
+from redraft.revise.lazy import PartialScorer, settle
 from redraft.sentence import Action, Constraints, Edit, Sentence
 from redraft.target import Target
 
@@ -63,15 +65,20 @@ class Sampler:
     """Predict and revise, towards a target, by a kernel."""
 
     def __init__(
-        self, target: Target, candidates: CandidateGenerator, prior: Prior, kernel: Kernel, actions: frozenset[Action]
+        self, target: Target, candidates: CandidateSource, prior: Prior, kernel: Kernel, actions: frozenset[Action]
     ):
         if not actions <= kernel.actions:
             raise ValueError(f"the kernel cannot {', '.join(a.value for a in actions - kernel.actions)}")
         self.target, self._candidates, self._prior = target, candidates, prior
         self._kernel, self._actions = kernel, actions
-        readers: list[Reader] = [target.scorer, *candidates.proposers]
+        readers: list[Reader] = [target.scorer, *candidates.readers]
         self._readers = list(dict.fromkeys(readers))  # one reading serves a model in all its roles
-        self._proposer_at = [self._readers.index(proposer) for proposer in candidates.proposers]
+        self._lazy = (
+            (target.scorer, kernel)
+            if isinstance(target.scorer, PartialScorer) and isinstance(kernel, EarlyKernel)
+            else None
+        )
+        self._reader_at = [self._readers.index(reader) for reader in candidates.readers]
 
     @property
     def is_exact(self) -> bool:
@@ -86,10 +93,17 @@ class Sampler:
         """Advance every chain by one step (lines 5 to 10). Where nothing may be touched a chain stays, unrevised."""
         tables = self.log_priors(chains, [state.sentence for state in states])
         moves = [draw_move(table, chain.rng) for table, chain in zip(tables, chains, strict=True)]
+        log_levels = [log_uniform(chain.rng) for chain in chains]
         able = [i for i, move in enumerate(moves) if move is not None]
-        found = self.propose(*([values[i] for i in able] for values in (chains, states, tables, moves)))  # type: ignore[arg-type]
+        found = self.propose(
+            [chains[i] for i in able],
+            [states[i] for i in able],
+            [tables[i] for i in able],
+            [move for move in moves if move is not None],
+            log_levels=[log_levels[i] for i in able],
+        )
         proposals = dict(zip(able, found, strict=True))
-        moved = {i: p.edit for i, p in proposals.items() if p and self._accepts(chains[i], states[i], p)}
+        moved = {i: p.edit for i, p in proposals.items() if p and _accepts(states[i], p, log_levels[i])}
         new_states = self._move(chains, states, moved)
         return [
             (new, _revision(old, new, proposals.get(i), i in moved))
@@ -107,26 +121,29 @@ class Sampler:
         states: Sequence[State],
         tables: Sequence[Array],
         moves: Sequence[Move],
-        words: Sequence[str | None] | None = None,
+        tries: Sequence[Words] | None = None,
+        log_levels: Sequence[float] | None = None,
     ) -> list[Proposal | None]:
         """Find candidates, score their sentences, draw one, compute its ratio (lines 6 to 9).
 
-        With ``words`` nothing is drawn: the proposals of these words are weighed. The tests enumerate kernels so.
+        With ``tries`` nothing is drawn: the proposals of the first of these words are weighed, or of none for an action
+        without a word. The tests enumerate kernels so. Where the levels of acceptance are given, scores and ratios are
+        exact only as far as the decisions hang on them.
         """
         if not chains:
             return []
         sentences = [state.sentence for state in states]
         slots = [slot_of(sentence, *move) for sentence, move in zip(sentences, moves, strict=True)]
-        readings = [[state.readings[model] for state in states] for model in self._proposer_at]
+        readings = [[state.readings[model] for state in states] for model in self._reader_at]
         constraints = [chain.constraints for chain in chains]
         candidates = self._candidates.candidates(sentences, slots, constraints, readings)
-        plans = self._plans(chains, sentences, moves, candidates, words)
-        weights = self._log_targets(chains, slots, [plan.fillings for plan in plans], states)
+        plans = self._plans(chains, sentences, moves, candidates, tries)
+        weights = self._log_targets(chains, slots, plans, states, log_levels)
         drawn = [
-            self._kernel.propose(plan, weight, state.log_target, chain.rng)
-            if words is None
-            else self._kernel.weigh(plan, weight, state.log_target, words[i])
-            for i, (plan, weight, state, chain) in enumerate(zip(plans, weights, states, chains, strict=True))
+            self._kernel.propose(plan, weight, state.log_target)
+            if tries is None
+            else self._kernel.weigh(plan, weight, state.log_target, _word_of(move, tries[i]))
+            for i, (plan, weight, state, move) in enumerate(zip(plans, weights, states, moves, strict=True))
         ]
         return self._with_prior(chains, sentences, tables, drawn) if self._kernel.counts_prior else drawn
 
@@ -136,10 +153,10 @@ class Sampler:
         sentences: Sequence[Sentence],
         moves: Sequence[Move],
         candidates: Sequence[Candidates],
-        words: Sequence[str | None] | None,
+        tries: Sequence[Words] | None,
     ) -> list[Plan]:
         return [
-            self._kernel.plan(sentence, *move, found, chain.rng, None if words is None else words[i])
+            self._kernel.plan(Opening(sentence, *move, found), chain.rng, None if tries is None else tries[i])
             for i, (chain, sentence, move, found) in enumerate(zip(chains, sentences, moves, candidates, strict=True))
         ]
 
@@ -147,14 +164,31 @@ class Sampler:
         self,
         chains: Sequence[Chain],
         slots: Sequence[Slot],
-        fillings: Sequence[Sequence[Words]],
+        plans: Sequence[Plan],
         states: Sequence[State],
+        log_levels: Sequence[float] | None,
     ) -> list[Array]:
-        log_probs = self.target.scorer.log_probs_filled(slots, fillings, [state.readings[0] for state in states])
-        return [
-            self._log_target(chain, scores, [slot.fill(words) for words in filled])
-            for chain, slot, filled, scores in zip(chains, slots, fillings, log_probs, strict=True)
-        ]
+        """Log target of each plan's fillings, those that come twice scored once."""
+        fillings = [list(dict.fromkeys(plan.fillings)) for plan in plans]
+        places = [[one.index(words) for words in plan.fillings] for plan, one in zip(plans, fillings, strict=True)]
+        readings = [state.readings[0] for state in states]
+
+        def weights(i: int, log_probs: Array) -> Array:
+            of_all = self._log_target(chains[i], log_probs, [slots[i].fill(words) for words in fillings[i]])
+            return of_all[places[i]]
+
+        if log_levels is None or self._lazy is None:
+            log_probs = self.target.scorer.log_probs_filled(slots, fillings, readings)
+        else:
+            scorer, kernel = self._lazy
+
+            def undecided(i: int, bounds: Array, is_final: NDArray[np.bool_]) -> list[int]:
+                known = weights(i, bounds), is_final[places[i]]
+                open_ = kernel.undecided(plans[i], *known, states[i].log_target, log_levels[i])
+                return list(dict.fromkeys(places[i][at] for at in open_))
+
+            log_probs = settle(scorer.scoring(slots, fillings, readings), undecided)
+        return [weights(i, found) for i, found in enumerate(log_probs)]
 
     def _log_target(self, chain: Chain, log_probs: Array, sentences: Sequence[Words]) -> Array:
         weights = self.target.log_weights(log_probs, sentences)
@@ -179,13 +213,6 @@ class Sampler:
             prior_ratio = log_prior(table, reverse(move)) - log_prior(tables[i], move)
             result[i] = proposal._replace(log_ratio=proposal.log_ratio + prior_ratio)
         return result
-
-    def _accepts(self, chain: Chain, state: State, proposal: Proposal) -> bool:
-        """Metropolis (line 10). Drawing the word that stands there already is not an accepted revision."""
-        accepted = accept(proposal.log_ratio, chain.rng)
-        edit = proposal.edit
-        same = edit.action is Action.REPLACE and state.sentence.words[edit.position] == edit.word
-        return accepted and not same
 
     def _move(self, chains: Sequence[Chain], states: Sequence[State], edits: Mapping[int, Edit]) -> list[State]:
         sentences = [states[i].sentence.apply(edit) for i, edit in edits.items()]
@@ -212,8 +239,19 @@ class Sampler:
         return states
 
 
+def _accepts(state: State, proposal: Proposal, log_level: float) -> bool:
+    """Metropolis (line 10). Drawing the word that stands there already is not an accepted revision."""
+    edit = proposal.edit
+    same = edit.action is Action.REPLACE and state.sentence.words[edit.position] == edit.word
+    return accept(proposal.log_ratio, log_level) and not same
+
+
 def _move_of(edit: Edit) -> Move:
     return Move(edit.action, edit.position)
+
+
+def _word_of(move: Move, tries: Words) -> str | None:
+    return tries[0] if move.action in (Action.REPLACE, Action.INSERT) else None
 
 
 def _revision(old: State, new: State, proposal: Proposal | None, accepted: bool) -> Revision | None:

@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,12 +20,12 @@ from redraft.version import VERSION
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to work. Without a seed one is drawn, and named in the draft's signature.
+    """How long to work. Steps are the recipe's if none are given; a seed is drawn, and named in the signature.
 
     ``checkpoints`` are steps after which the best draft so far is kept as well; they change no draw.
     """
 
-    steps: int = 200
+    steps: int | None = None
     chains: int = 1
     num: int = 1
     seed: int | None = None
@@ -33,9 +33,9 @@ class Settings:
     checkpoints: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("steps", "chains", "num"):
-            if getattr(self, name) < (name != "steps"):
-                raise InputError(f"{name} must be at least {int(name != 'steps')}, not {getattr(self, name)}")
+        for name, least in (("steps", 0), ("chains", 1), ("num", 1)):
+            if (value := getattr(self, name)) is not None and value < least:
+                raise InputError(f"{name} must be at least {least}, not {value}")
         if self.time_limit is not None and not self.time_limit > 0:
             raise InputError(f"the time limit must be more than 0 seconds, not {self.time_limit}")
         if self.seed is not None and self.seed < 0:
@@ -142,7 +142,7 @@ class Writer:
 
         An input's draws hang on the seed and on its number (by default its place), not on its neighbours.
         """
-        settings = settings or Settings()
+        settings = self.complete(settings or Settings())
         seed = secrets.randbits(32) if settings.seed is None else settings.seed
         num_chains = settings.num_chains
         chains = [
@@ -166,7 +166,7 @@ class Writer:
         states = self.sampler.init(chains)
         for track, state in zip(tracks, states, strict=True):
             track.visit(state)
-        for step in range(settings.steps):
+        for step in range(settings.steps or 0):
             best = min((track.best[0] for track in tracks), key=lambda entry: entry[:2])
             if observe and not observe(step, best[2], best[1]):
                 break
@@ -184,12 +184,22 @@ class Writer:
                     track.mark()
         return tracks
 
+    def complete(self, settings: Settings) -> Settings:
+        """Settings with the recipe's number of steps where none is given."""
+        return settings if settings.steps is not None else replace(settings, steps=self.recipe.steps)
+
     def could_sign(self, signature: str, settings: Settings) -> bool:
         """Whether a draft with this signature comes from the same models and settings; any seed where none is set."""
+        settings = self.complete(settings)
         seed = signature.rpartition("seed:")[2]
         return (
             seed.isdigit() and settings.seed in (None, int(seed)) and signature == self._signature(settings, int(seed))
         )
+
+    @property
+    def _num_candidates(self) -> str:
+        scored = self.recipe.num_scored
+        return f"{self.recipe.num_candidates}" if scored is None else f"{scored} of {self.recipe.num_candidates}"
 
     def _signature(self, settings: Settings, seed: int) -> str:
         parts = {
@@ -197,7 +207,7 @@ class Writer:
             "recipe": self.recipe.name,
             "pack": f"{self.pack.name}@{self.pack.fingerprint}",
             "steps": settings.steps,
-            "candidates": self.recipe.num_candidates,
+            "candidates": self._num_candidates,
             "kernel": self.recipe.kernel.value,
             "target": self.sampler.target.name,
             "chains": settings.num_chains,
@@ -252,14 +262,20 @@ def load(
     recipe: str | None = None,
     *,
     num_candidates: int | None = None,
+    num_scored: int | None = None,
     kernel: str | None = None,
+    target: str | None = None,
+    context: str = "",
     power: float = 1.0,
     soft: Sequence[SoftScore] = (),
 ) -> Writer:
-    """A writer with the models of a pack (a name or a folder), working by a recipe: the pack's best by default.
+    """A writer with the models of a pack (a name or a folder), working by a recipe: the best there is by default.
 
-    ``kernel`` is "paper" or "exact"; ``power`` (1 / temperature) and ``soft`` scores shape the target.
+    ``target`` is a causal model that decides instead of the recipe's: "smollm2", a hub name, a folder, a .gguf file. It
+    scores ``num_scored`` of the ``num_candidates`` of a step, and reads sentences after a ``context``. ``kernel`` is
+    "paper" or "exact"; ``power`` (1 / temperature) and ``soft`` scores shape the target.
     """
     opened = open_pack(pack)
-    chosen = recipes.recipe(recipe or recipes.default(opened), num_candidates=num_candidates, kernel=kernel)
-    return Writer(opened, chosen, recipes.build(chosen, opened, power=power, soft=tuple(soft)))
+    name = recipe or (recipes.default(opened) if target is None else recipes.own(opened))
+    chosen = recipes.recipe(name, num_candidates=num_candidates, num_scored=num_scored, kernel=kernel, target=target)
+    return Writer(opened, chosen, recipes.build(chosen, opened, power=power, soft=tuple(soft), context=context))

@@ -35,7 +35,7 @@ def test_generate_and_infill_print_a_sentence(run: Any) -> None:
 
 
 def test_json_is_the_same_for_the_same_seed(run: Any) -> None:
-    first, second = (json.loads(run("generate", "dog", "sea", "--json", "--seed", "1").output) for _ in range(2))
+    first, second = (json.loads(run("generate", "dog", "sea", "--json", "--seed", "1").stdout) for _ in range(2))
     (draft,) = first["drafts"]
     assert set(draft) == {"text", "words", "nll", "steps", "seconds", "constraints_met", "signature"}
     assert draft["constraints_met"]
@@ -43,7 +43,7 @@ def test_json_is_the_same_for_the_same_seed(run: Any) -> None:
 
 
 def test_num_and_trace(run: Any) -> None:
-    drafts = json.loads(run("generate", "dog", "--num", "3", "--trace", "--json", "--seed", "3").output)["drafts"]
+    drafts = json.loads(run("generate", "dog", "--num", "3", "--trace", "--json", "--seed", "3").stdout)["drafts"]
     assert len(drafts) == 3
     assert set(drafts[0]["trace"][0]) == {"action", "position", "old", "new", "log_ratio", "accepted", "nll"}
     shown = run("generate", "dog", "--trace", "--seed", "3").output
@@ -211,7 +211,7 @@ def test_two_processes_do_not_write_to_one_file(run: Any, tmp_path: Path) -> Non
 
 def test_samples_and_soft_scores(run: Any) -> None:
     options = ("--samples", "12", "--burn-in", "5", "--thin", "1", "--seed", "1", "--prefer", "river=3")
-    result = json.loads(run("generate", "dog", *options, "--prefer-length", "6", "--chains", "2", "--json").output)
+    result = json.loads(run("generate", "dog", *options, "--prefer-length", "6", "--chains", "2", "--json").stdout)
     assert len(result["samples"]) == 24
     assert result["target"] == "tiny/forward + prefer river=3 + length 6~0.5"
     assert set(result["samples"][0]) == {"text", "log_prob", "log_target", "chain", "step"}

@@ -9,6 +9,7 @@ from redraft.models.base import Slot
 from redraft.predict.legal import ROW
 from redraft.predict.prior import Move, UniformPrior, log_prior, reverse
 from redraft.revise.kernels import ExactKernel, PaperKernel
+from redraft.revise.tries import TriesKernel
 from redraft.sampler import Chain
 from redraft.sentence import Action, Constraints, Order
 from redraft.target import penalise_repetition, prefer, prefer_length
@@ -67,6 +68,28 @@ def test_exact_reaches_every_state_and_has_no_period(constraints, options) -> No
     assert not chain.transition[np.ix_(inside, outside)].any()  # what was reached once is never left
 
 
+_TRIES = [(name, options, 1) for name in _CASES for options in _OPTIONS]
+_TRIES += [(name, "all at once", 2) for name in ("keywords", "template", "endings", "at least")]
+_TRIES += [("keywords", "soft scores", 2), ("banned words", "learned prior", 2), ("small", "plain", 3)]
+
+
+@pytest.mark.parametrize(("name", "options", "num_tries"), _TRIES)
+def test_two_stages_are_stationary_for_any_number_of_tries(name, options, num_tries) -> None:  # type: ignore[no-untyped-def]
+    """Delayed acceptance for one try, multiple-try Metropolis for more; the cheap model is as wrong as can be."""
+    cheap = Bigrams(_WORDS, seed=7)
+    constraints = Constraints(template="a ___", max_words=3, endings=()) if name == "small" else _CASES[name]
+    sampler = toy_sampler(_WORDS, kernel=TriesKernel(num_tries, wide=0.1), cheap=cheap, **_OPTIONS[options])
+    chain = enumerate_chain(sampler, constraints, _WORDS.split(), num_tries)
+    assert chain.proposed == pytest.approx(np.ones(len(chain.states)), abs=1e-12)
+    assert np.abs(chain.target @ chain.transition - chain.target).max() < 1e-12
+    flow = _flow(chain)
+    assert np.abs(flow - flow.T).max() < 1e-12
+    inside = chain.target > 0
+    steps = np.linalg.matrix_power((chain.transition[np.ix_(inside, inside)] > 0).astype(float), 64) > 0
+    assert steps.all()
+    assert not chain.transition[np.ix_(inside, ~inside)].any()
+
+
 @pytest.mark.parametrize("words", ["a b c", "a b c d e"])
 def test_other_vocabularies(words: str) -> None:
     for seed in range(3):
@@ -118,7 +141,7 @@ def test_log_acceptance_is_the_brute_force_ratio() -> None:
         move = Move(list(Action)[row], position)
         word = rng.choice(choices(state.sentence, move, constraints, _WORDS.split()))
         word = None if word is None else str(word)
-        (proposal,) = sampler.propose([chain], [state], [table], [move], [word])
+        (proposal,) = sampler.propose([chain], [state], [table], [move], [() if word is None else (word,)])
         assert proposal is not None
         new = sampler.read([chain], [state.sentence.apply(proposal.edit)])[0]
         back_table = sampler.log_priors([chain], [new.sentence])[0]

@@ -1,6 +1,7 @@
 """A language model over a handful of words, in exact arithmetic, and everything about a chain written out in full."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -13,7 +14,7 @@ from redraft.predict.classifier import Classifier
 from redraft.predict.learned import LearnedPrior
 from redraft.predict.legal import ROW, legal_table
 from redraft.predict.prior import Move, Prior, UniformPrior, log_prior
-from redraft.revise.candidates import CandidateGenerator
+from redraft.revise.candidates import CandidateGenerator, CandidateSource, CheaplyScored
 from redraft.revise.kernels import ExactKernel, Kernel
 from redraft.sampler import Chain, Sampler, State
 from redraft.sentence import ENDING, Action, Constraints, Edit, Sentence
@@ -95,10 +96,14 @@ def toy_sampler(
     power: float = 1.0,
     num: int = 2,
     seed: int = 0,
+    cheap: Bigrams | None = None,
 ) -> Sampler:
+    """With a ``cheap`` model, candidates carry its scores: the first of two stages."""
     scorer, backward = Bigrams(words, seed), Bigrams(words, seed, backward=True)
     kernel = kernel or ExactKernel(wide=0.1)
-    candidates = CandidateGenerator([scorer, backward], num)
+    candidates: CandidateSource = CandidateGenerator([scorer, backward], num)
+    if cheap:
+        candidates = CheaplyScored(candidates, cheap)
     return Sampler(Target(scorer, power, soft), candidates, prior or UniformPrior(), kernel, actions or kernel.actions)
 
 
@@ -136,7 +141,17 @@ class Enumerated:
     proposed: Array  # total probability of all proposals from each state
 
 
-def enumerate_chain(sampler: Sampler, constraints: Constraints, words: Sequence[str]) -> Enumerated:
+def tries_of(
+    sentence: Sentence, move: Move, constraints: Constraints, words: Sequence[str], num: int
+) -> Iterator[Words]:
+    """Every row of words that a kernel of ``num`` tries could draw; nothing for a swap."""
+    if move.action is Action.DELETE:
+        return itertools.product(choices(sentence, Move(Action.INSERT, 0), constraints, words), repeat=num - 1)  # type: ignore[return-value]
+    taken = choices(sentence, move, constraints, words)
+    return itertools.product(taken, repeat=num) if move.action is not Action.SWAP else iter([()])  # type: ignore[return-value]
+
+
+def enumerate_chain(sampler: Sampler, constraints: Constraints, words: Sequence[str], num_tries: int = 1) -> Enumerated:
     """Weigh every proposal of every state with the sampler's own code."""
     chain = Chain(constraints, np.random.default_rng(0))
     sentences = reachable(constraints, words)
@@ -144,18 +159,18 @@ def enumerate_chain(sampler: Sampler, constraints: Constraints, words: Sequence[
     number = {state.sentence: i for i, state in enumerate(states)}
     tables = sampler.log_priors([chain] * len(states), sentences)
     cells = [
-        (i, Move(action, int(position)), word)
+        (i, Move(action, int(position)), tries)
         for i, (state, table) in enumerate(zip(states, tables, strict=True))
         for action in Action
         for position in np.flatnonzero(np.isfinite(table[ROW[action]]))
-        for word in choices(state.sentence, Move(action, int(position)), constraints, words)
+        for tries in tries_of(state.sentence, Move(action, int(position)), constraints, words, num_tries)
     ]
     proposals = sampler.propose(
         [chain] * len(cells),
         [states[i] for i, _, _ in cells],
         [tables[i] for i, _, _ in cells],
         [move for _, move, _ in cells],
-        [word for _, _, word in cells],
+        [tries for _, _, tries in cells],
     )
     transition = np.zeros((len(states), len(states)))
     proposed = np.zeros(len(states))
@@ -165,7 +180,7 @@ def enumerate_chain(sampler: Sampler, constraints: Constraints, words: Sequence[
         proposed[i] += probability
         if probability > 0:
             new = number[states[i].sentence.apply(proposal.edit)]
-            moved = probability * np.exp(min(0.0, proposal.log_ratio))
+            moved = probability * np.exp(proposal.log_screen + min(0.0, proposal.log_ratio))
             transition[i, new] += moved
             transition[i, i] += probability - moved
     log_target = np.array([state.log_target for state in states])

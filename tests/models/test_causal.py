@@ -189,7 +189,7 @@ def test_proposes_the_next_word(llama, tokenizer):
 
 def test_no_end_at_all(llama):
     bare = make_tokenizer(pad_token="<s>")
-    assert CausalReader("tiny", llama, bare)._end == bare.encode("\n")[0]
+    assert CausalReader("tiny", llama, bare).end == bare.encode("\n")[0]
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 

@@ -35,16 +35,17 @@ def diagnose(
     """Tell whether chains of the exact kernel agree, and how many draws they are worth."""
     if chains < 2 or steps < 16 * thin:
         raise InputError(f"take at least 2 chains and {16 * max(1, thin)} steps, not {chains} and {steps}")
-    from redraft import load
+    from redraft import load, recipes
     from redraft.app.live import LiveLine, stop_on_interrupt
     from redraft.diagnostics import diagnose as examine
     from redraft.diagnostics import plot
-    from redraft.models.pack import DEFAULT
+    from redraft.models.pack import DEFAULT, open_pack
     from redraft.sampling import sample
     from redraft.sentence import BLANK, Constraints
 
     is_template = len(words) == 1 and BLANK in words[0]
     constraints = Constraints(() if is_template else words, words[0] if is_template else None, max_words=max_words)
+    recipe = recipe or recipes.own(open_pack(pack or DEFAULT))
     writer = load(pack or DEFAULT, recipe, num_candidates=candidates, kernel="exact")
     with stop_on_interrupt() as stopped, LiveLine(steps) as line:
 

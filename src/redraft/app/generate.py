@@ -65,8 +65,10 @@ def _write_one(given: dict[str, object], options: Options) -> None:
     from redraft.records import constraints_of, record
 
     constraints = constraints_of({**options.defaults(), **given})
-    settings, writer = options.settings(), options.writer()
-    with stop_on_interrupt() as stopped, LiveLine(options.steps) as line:
+    settings = options.settings()  # refuse what cannot be before the models are loaded
+    writer = options.writer()
+    settings = writer.complete(settings)
+    with stop_on_interrupt() as stopped, LiveLine(settings.steps or 0) as line:
 
         def observe(step: int, best: object, nll: float) -> bool:
             line.update(step, best, nll)
@@ -87,7 +89,7 @@ def _sample(given: dict[str, object], options: Options, num: int, burn_in: int, 
     from redraft.sampling import sample
 
     constraints = constraints_of({**options.defaults(), **given})
-    sampler = options.writer().sampler
+    sampler = options.writer(many_steps=True).sampler
     with stop_on_interrupt() as stopped, LiveLine(burn_in + num * thin) as line:
 
         def observe(step: int) -> bool:

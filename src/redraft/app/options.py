@@ -1,5 +1,6 @@
 """The options that generate and infill share, and what they mean to the library."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,11 @@ class Options:
     """What a person asked for, apart from the words."""
 
     recipe: str | None
-    steps: int
+    steps: int | None
     candidates: int | None
+    scored: int | None
+    target: str | None
+    context: str
     chains: int
     num: int
     order: str
@@ -45,16 +49,29 @@ class Options:
 
         return Settings(self.steps, self.chains, self.num, self.seed, self.time_limit)
 
-    def writer(self) -> "Writer":
-        from redraft import load
-        from redraft.models.pack import DEFAULT
+    def writer(self, *, many_steps: bool = False) -> "Writer":
+        """The writer that was asked for. For ``many_steps`` the pack's own models, unless others are named."""
+        from redraft import load, recipes
+        from redraft.models.pack import DEFAULT, open_pack
 
         if not self.temperature > 0:
             raise InputError(f"--temperature must be above 0, not {self.temperature}")
+        recipe = self.recipe
+        if recipe is None and self.target is None:
+            pack = open_pack(self.pack or DEFAULT)
+            recipe = recipes.own(pack) if many_steps else recipes.default(pack)
+            if not many_steps and recipe == recipes.own(pack):
+                print(
+                    f"redraft: the small shipped models write this; for better text: redraft pull {recipes.PULLED}",
+                    file=sys.stderr,
+                )
         return load(
             self.pack or DEFAULT,
-            self.recipe,
+            recipe,
             num_candidates=self.candidates,
+            num_scored=self.scored,
+            target=self.target,
+            context=self.context,
             kernel=self.kernel,
             power=1 / self.temperature,
             soft=self._soft(),
@@ -85,8 +102,11 @@ def _word_and_weight(given: str) -> tuple[str, float]:
 
 _OPTIONS = (
     click.option("--recipe", metavar="NAME", help="Which system to use, e.g. l-mcmc or l-mcmc-deletion."),
-    click.option("--steps", type=int, default=200, show_default=True, help="Revisions to try."),
+    click.option("--target", metavar="MODEL", help="A causal model that decides: smollm2, a hub name or a path."),
+    click.option("--context", default="", metavar="TEXT", help="What the sentence comes after, e.g. a headline."),
+    click.option("--steps", type=int, help="Revisions to try (200, or 30 with a causal model)."),
     click.option("--candidates", type=int, metavar="K", help="Words to weigh at each step (the paper's K; 50)."),
+    click.option("--scored", type=int, metavar="M", help="How many of them a causal model scores (16)."),
     click.option("--chains", type=int, default=1, show_default=True, help="Chains to run; the best draft wins."),
     click.option("--num", type=int, default=1, show_default=True, help="How many different drafts to give."),
     click.option("--order", type=click.Choice(["given", "any"]), default="given", show_default=True),

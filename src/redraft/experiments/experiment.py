@@ -11,6 +11,7 @@ from redraft.experiments.outputs import HUMAN, TEMPLATE, Job
 from redraft.experiments.result import Cell, Grid, Result, Row
 from redraft.experiments.run import Run
 from redraft.experiments.sets import Column
+from redraft.recipes import RECIPES
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Line:
         if self.steps is None:
             return self.title
         own = run.own_steps(self.steps)
-        steps = str(own) if own == self.steps else f"{own}; paper {self.steps}"
+        steps = str(own) if own == self.steps else f"{own}; in full {self.steps}"
         return f"{self.title} ({steps})"
 
     @property
@@ -161,7 +162,9 @@ def judge_notes(bench: Bench) -> list[str]:
     """What a reader of NLL figures must know."""
     if bench.scores is None:
         return ["There was no judge, so there is no NLL of ours. Fetch one with: redraft pull smollm2"]
+    own = [f"{bench.scores.judge} decides in the systems named after it, which flatters them here: take another judge."]
     return [
+        *(own if bench.scores.judge in {recipe.target for recipe in RECIPES.values()} else []),
         "The judge is not the paper's GPT-2: compare ratios to the human reference, not NLL itself. The paper states "
-        f"the human NLL for infilling alone ({paper.HUMAN_NLL}); its ratios here take that figure for both tasks."
+        f"the human NLL for infilling alone ({paper.HUMAN_NLL}); its ratios here take that figure for both tasks.",
     ]

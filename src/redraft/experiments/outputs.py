@@ -12,7 +12,7 @@ from redraft.errors import InputError, OutputError
 from redraft.evaluation.outputs import Output, output_of, records_of
 from redraft.experiments.run import Run
 from redraft.experiments.sets import Sets
-from redraft.experiments.systems import SYSTEMS, open_system
+from redraft.experiments.systems import SYSTEMS, open_system, steps_of
 from redraft.models.pack import Pack
 from redraft.sentence import BLANK
 
@@ -40,9 +40,13 @@ class Job:
     set: str
 
 
-def num_missing(run: Run, jobs: Iterable[Job], sets: Sets) -> int:
-    """How many outputs are still to be written. Looks only: whether a file is sound is seen when it is worked on."""
-    return sum(len(_left(sets[job.set], _peek(run.outputs(job.system, job.set)))) for job in jobs)
+def steps_missing(run: Run, jobs: Iterable[Job], sets: Sets) -> int:
+    """How many steps are still to be done. Looks only: whether a file is sound is seen when it is worked on."""
+    return sum(
+        len(_left(sets[job.set], _peek(run.outputs(job.system, job.set))))
+        * run.own_steps(steps_of(SYSTEMS[job.system]))
+        for job in jobs
+    )
 
 
 def write_missing(run: Run, jobs: Sequence[Job], sets: Sets, pack: Pack, watch: Watch) -> bool:
@@ -53,12 +57,13 @@ def write_missing(run: Run, jobs: Sequence[Job], sets: Sets, pack: Pack, watch: 
             path = run.outputs(job.system, job.set)
             if _left(sets[job.set], _peek(path)):
                 author = author or open_system(SYSTEMS[name], pack)
-                if not _write_set(run, author, sets[job.set], path, watch, f"{name} on {job.set}"):
+                if not _write_set(run, author, sets[job.set], job, watch):
                     return False
     return True
 
 
-def _write_set(run: Run, author: Author, inputs: Sequence[Input], path: Path, watch: Watch, what: str) -> bool:
+def _write_set(run: Run, author: Author, inputs: Sequence[Input], job: Job, watch: Watch) -> bool:
+    path, settings = run.outputs(job.system, job.set), run.settings(steps_of(SYSTEMS[job.system]))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -73,14 +78,14 @@ def _write_set(run: Run, author: Author, inputs: Sequence[Input], path: Path, wa
 
     def done(num: int) -> None:  # a system that is not asked at each step has told less than it did
         nonlocal told
-        watch.advance(num * run.steps - told)
+        watch.advance(num * (settings.steps or 0) - told)
         told = 0
 
     with batch.results(path) as (file, kept):
-        batch.refuse_other_settings(author, run.settings, kept, path)
+        batch.refuse_other_settings(author, settings, kept, path)
         left = _left(inputs, kept)
-        watch.say(f"{what}: {len(left)} of {len(inputs)} inputs")
-        return batch.work(author, run.settings, left, file, trace=True, goes_on=goes_on, done=done)
+        watch.say(f"{job.system} on {job.set}: {len(left)} of {len(inputs)} inputs")
+        return batch.work(author, settings, left, file, trace=True, goes_on=goes_on, done=done)
 
 
 def _left(inputs: Sequence[Input], kept: Iterable[Record]) -> list[Input]:

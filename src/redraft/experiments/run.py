@@ -39,9 +39,9 @@ class Run:
     def checkpoints(self) -> tuple[int, ...]:
         return tuple(sorted({self.own_steps(steps) for steps in _LOOKED_AT}))
 
-    @property
-    def settings(self) -> Settings:
-        return Settings(self.steps, seed=self.seed, checkpoints=self.checkpoints)
+    def settings(self, paper_steps: int = paper.STEPS) -> Settings:
+        """How a system is run that takes so many steps where the paper's chains take 200."""
+        return Settings(self.own_steps(paper_steps), seed=self.seed, checkpoints=self.checkpoints)
 
     def outputs(self, system: str, test_set: str) -> Path:
         return outputs_path(self.out, system, test_set)

@@ -10,15 +10,17 @@ from redraft.evaluation.evaluate import Judged
 from redraft.evaluation.judge import Score, load_judge
 from redraft.evaluation.outputs import Output
 from redraft.experiments.outputs import Watch
-from redraft.models.pull import SOURCES, folder_of
+from redraft.models.pull import SOURCES, is_pulled
+from redraft.recipes import RECIPES
 
 UNITS = 5  # of work that a text takes, a step of a chain being one
 _CHUNK = 64  # texts between two writes
 
 
 def default_judge() -> str | None:
-    """The first judge that was pulled; None where there is none."""
-    return next((name for name in SOURCES if folder_of(name).is_dir()), None)
+    """The first judge that was pulled, rather one that decides in no recipe; None where there is none."""
+    deciding = {recipe.target for recipe in RECIPES.values()}
+    return next((name for name in sorted(SOURCES, key=deciding.__contains__) if is_pulled(name)), None)
 
 
 class Scores:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from redraft import recipes
 from redraft.batch import Author
 from redraft.errors import InputError, PackError
+from redraft.experiments import paper
 from redraft.models.pack import Pack, open_pack
+from redraft.models.pull import SOURCES, is_pulled
 from redraft.writer import Writer
 
 NOT_YET = "not there yet"
@@ -52,8 +54,16 @@ SYSTEMS = {
         System("bayesian-mcmc"),
         System("tigs-random"),
         System("tigs-flm"),
+        System("smollm2-mcmc"),  # beyond the paper: a causal model decides
+        System("smollm2-mcmc-c"),
     )
 }
+
+
+def steps_of(system: System) -> int:
+    """The steps of a system where the paper's chains take 200."""
+    recipe = recipes.RECIPES.get(system.recipe or system.name)
+    return paper.STEPS if recipe is None else recipe.steps
 
 
 def choose(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -70,6 +80,8 @@ def absence(system: System, pack: Pack) -> str | None:
     recipe = recipes.RECIPES.get(system.recipe or system.name)
     if recipe is None:
         return NOT_YET
+    if recipe.target in SOURCES and not is_pulled(recipe.target):
+        return f"{NOT_YET}: {recipe.target} was not pulled"
     try:
         own = _pack_of(system, pack)
     except PackError as error:

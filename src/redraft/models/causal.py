@@ -67,6 +67,15 @@ class _Row(NamedTuple):
     kept: int
 
 
+class _Unread(NamedTuple):
+    """A sentence that is being scored: the tokens left, what was read, the log-probability up to the first one left."""
+
+    tokens: Tokens
+    past: _Past
+    kept: int
+    log_prob: float
+
+
 class CausalReader:
     """A causal language model with its tokenizer, at the start of a line or after a context.
 
@@ -89,7 +98,7 @@ class CausalReader:
         self._max_tokens = getattr(model.config, "max_position_embeddings", None)
         self._anchor = self._ids(_NEWLINE)
         self._tokens_of = lru_cache(maxsize=1 << 17)(self._encode)
-        self._end = self._end_token()
+        self.end = self._end_token()
         self._goes_on = context.endswith((" ", "\t"))  # the sentence stands in the context's line
         self._start = self._start_tokens(context, lead)
         self._empty = self._read_start()
@@ -118,7 +127,7 @@ class CausalReader:
         if lead is None:
             lead = self._tokenizer.bos_token or self._tokenizer.eos_token or ""
         line = context.rstrip(" \t") if self._goes_on else context and context.rstrip(_NEWLINE) + _NEWLINE
-        ids = self._ids(lead + (line or _DEFAULT_START)) or (self._end,)
+        ids = self._ids(lead + (line or _DEFAULT_START)) or (self.end,)
         if self._max_tokens is not None and len(ids) >= self._max_tokens:
             raise InputError(
                 f"the context has {len(ids)} tokens, and {self.name.split(' after ')[0]} reads at most "
@@ -173,8 +182,8 @@ class CausalReader:
             for new, reading, count in zip(tokens, before, kept, strict=True)
         ]
         result: list[Reading | None] = [None] * len(rows)
-        for group in self._groups(rows):
-            logits, added = self._run([rows[i] for i in group])
+        for group in self.groups(rows):
+            logits, added = self.run([rows[i] for i in group])
             for at, i in enumerate(group):
                 length = len(rows[i].tokens)
                 log_dists = [before[i].following[kept[i]], *logits[at, :length].float().log_softmax(-1)]
@@ -196,45 +205,46 @@ class CausalReader:
             log_probs.append(sum(float(log_dists[at + i][token]) for i, token in enumerate(word)))
             at += len(word)
             following.append(log_dists[at].clone())
-        log_probs.append(float(log_dists[at][self._end]))
+        log_probs.append(float(log_dists[at][self.end]))
         return Reading(tokens, tuple(log_probs), tuple(following), past)
 
     def log_prob(self, reading: Reading) -> float:
         return sum(reading.log_probs)
 
-    @torch.inference_mode()
     def log_probs_filled(
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
     ) -> list[Array]:
         """Log-probabilities of whole sentences; only what comes from the slot on is computed."""
-        results = [np.empty(len(filled)) for filled in fillings]
-        rows, places = [], []
-        for i, (slot, filled, reading) in enumerate(zip(slots, fillings, readings, strict=True)):
-            for j, words in enumerate(filled):
-                tokens = self.tokens(slot.fill(words))
-                kept = min(_shared(tokens, reading.tokens), slot.start)
-                row = _Row(_flat(tokens[kept:]), reading.past, reading.num_tokens(kept))
-                first = row.tokens[0] if row.tokens else self._end
-                results[i][j] = sum(reading.log_probs[:kept]) + float(reading.following[kept][first])
-                rows.append(row)
-                places.append((i, j))
-        for group in self._groups(rows):
-            scores = self._continuations([rows[at] for at in group])
-            for at, score in zip(group, scores, strict=True):
-                i, j = places[at]
-                results[i][j] += score
-        return results
+        scoring = self.scoring(slots, fillings, readings)
+        scoring.advance([range(len(filled)) for filled in fillings])
+        return scoring.bounds
 
-    def _continuations(self, rows: Sequence[_Row]) -> list[float]:
-        """Log-probability of all tokens of each row after its first, and of the end."""
-        logits, _ = self._run(rows)
-        targets = torch.full(logits.shape[:2], self._end)
-        real = torch.zeros(logits.shape[:2], dtype=torch.bool)
-        for at, row in enumerate(rows):
-            targets[at, : len(row.tokens) - 1] = torch.tensor(row.tokens[1:])
-            real[at, : len(row.tokens)] = True
-        log_probs = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1).double() - logits.float().logsumexp(-1)
-        return [float(score) for score in (log_probs * real).sum(1)]
+    def scoring(
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
+    ) -> "CausalScoring":
+        """The same, a few tokens at a time."""
+        rows = []
+        for slot, filled, reading in zip(slots, fillings, readings, strict=True):
+            tokens = [self.tokens(slot.fill(words)) for words in filled]
+            kept = [min(_shared(new, reading.tokens), slot.start) for new in tokens]
+            rows.append(
+                [
+                    _Unread(
+                        _flat(new[count:]),
+                        reading.past,
+                        reading.num_tokens(count),
+                        self._start_score(reading, new, count),
+                    )
+                    for new, count in zip(tokens, kept, strict=True)
+                ]
+            )
+        return CausalScoring(self, rows)
+
+    def _start_score(self, reading: Reading, tokens: tuple[Tokens, ...], kept: int) -> float:
+        """Log-probability of the words that were read before, and of the first token after them: known already."""
+        following = _flat(tokens[kept:])
+        first = following[0] if following else self.end
+        return sum(reading.log_probs[:kept]) + float(reading.following[kept][first])
 
     # The network
 
@@ -260,13 +270,13 @@ class CausalReader:
         if keys.shape[2] != len(self._start):
             raise InputError(f"{self.name} keeps no plain cache of keys and values; take another model")
         self._prefix = _Past(keys, values)
-        return Reading((), (float(log_dist[self._end]),), (log_dist,), self._prefix.first(0))
+        return Reading((), (float(log_dist[self.end]),), (log_dist,), self._prefix.first(0))
 
-    def _run(self, rows: Sequence[_Row]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def run(self, rows: Sequence[_Row]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Scores [rows, tokens, vocabulary] of what comes after each token, and the keys and values of the tokens,
         [rows, layers, heads, tokens, size] each. Padding stands before the start and after the last token."""
         longest, most = max(len(row.tokens) for row in rows), len(self._start) + max(row.kept for row in rows)
-        ids = torch.full((len(rows), longest), self._end)
+        ids = torch.full((len(rows), longest), self.end)
         mask = torch.zeros(len(rows), most + longest, dtype=torch.long)
         for at, row in enumerate(rows):
             ids[at, : len(row.tokens)] = torch.tensor(row.tokens)
@@ -295,7 +305,7 @@ class CausalReader:
             cache.update(keys[layer], values[layer], layer)
         return cache
 
-    def _groups(self, rows: Sequence[_Row]) -> Iterator[list[int]]:
+    def groups(self, rows: Sequence[_Row]) -> Iterator[list[int]]:
         """Indexes of rows that have tokens, of like length, as many as fit into a call."""
         most = max(1, _MAX_SCORES // len(self._empty.following[0]))
         group: list[int] = []
@@ -336,6 +346,50 @@ class CausalReader:
             log_dist = reading.following[slot.start].numpy()
             dists.append(np.where(ids < 0, -np.inf, log_dist[ids]).astype(np.float32))
         return np.stack(dists)
+
+
+def _log_probs_of(logits: Tensor, tokens: Sequence[Tokens]) -> list[float]:
+    """Log-probability of a row of tokens, each under the scores of its place; logits are [rows, tokens, vocabulary]."""
+    ids, real = torch.zeros(logits.shape[:2], dtype=torch.long), torch.zeros(logits.shape[:2], dtype=torch.bool)
+    for row, targets in enumerate(tokens):
+        ids[row, : len(targets)] = torch.tensor(targets)
+        real[row, : len(targets)] = True
+    log_probs = logits.gather(-1, ids.unsqueeze(-1)).squeeze(-1).double() - logits.float().logsumexp(-1)
+    return [float(score) for score in (log_probs * real).sum(1)]
+
+
+class CausalScoring:
+    """Sentences, each scored as far as was asked for. A score so far is at least that of the whole sentence."""
+
+    def __init__(self, reader: CausalReader, rows: list[list[_Unread]]):
+        self._reader, self._rows = reader, rows
+
+    @property
+    def bounds(self) -> list[Array]:
+        return [np.array([row.log_prob for row in rows]) for rows in self._rows]
+
+    @property
+    def num_left(self) -> list[NDArray[np.int64]]:
+        """Tokens of each sentence that are still to be read."""
+        return [np.array([len(row.tokens) for row in rows], dtype=np.int64) for rows in self._rows]
+
+    @torch.inference_mode()
+    def advance(self, wanted: Sequence[Sequence[int]], num: int | None = None) -> None:
+        """Read up to ``num`` more tokens of the sentences whose numbers are given for each slot; all by default."""
+        places = [(i, j) for i, numbers in enumerate(wanted) for j in numbers if self._rows[i][j].tokens]
+        left = [self._rows[i][j] for i, j in places]
+        chunks = [_Row(row.tokens[:num], row.past, row.kept) for row in left]
+        for group in self._reader.groups(chunks):
+            logits, added = self._reader.run([chunks[at] for at in group])
+            following = [(*left[at].tokens, self._reader.end)[1 : len(chunks[at].tokens) + 1] for at in group]
+            scores = _log_probs_of(logits, following)
+            for row, at in enumerate(group):
+                i, j = places[at]
+                length = len(chunks[at].tokens)
+                tokens, past, kept, log_prob = left[at]
+                if length < len(tokens):
+                    past = past.first(kept).then(_Past(*(part[row] for part in added)).first(length))
+                self._rows[i][j] = _Unread(tokens[length:], past, kept + length, log_prob + scores[row])
 
 
 class _WordTable:

