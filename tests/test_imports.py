@@ -13,7 +13,8 @@ _LAYERS = (
     ("models",),
     ("predict", "revise", "target", "baselines", "synthesis", "evaluation"),
     ("sampler", "training"),
-    ("recipes", "sampling", "diagnostics", "experiments", "writer"),
+    ("recipes", "sampling", "diagnostics", "writer", "records", "batch"),
+    ("experiments",),
     ("app",),
 )
 _LEVEL = {name: level for level, names in enumerate(_LAYERS) for name in names}

@@ -47,3 +47,9 @@ def test_the_opening_word_is_capitalised() -> None:
     assert text.render(['"', "we", "are", "."]) == '"We are.'
     assert text.surface(["ßa", "b"]) == ["ßa", "b"]  # its capital would be two letters
     assert text.render([]) == ""
+
+
+@given(st.lists(st.sampled_from(["the", "dog", "'s", ",", '"', "(", ")", "'t", "can", "1,000", "."]), max_size=10))
+def test_spans_are_the_words(words: list[str]) -> None:
+    shown = text.detokenise(words)
+    assert [shown[start:end] for start, end in text.spans(words)] == words

@@ -105,3 +105,11 @@ def test_errors_are_typed(writer: Writer) -> None:
         redraft.load("no such pack")
     with pytest.raises(InputError, match="l-mcmc-deletion"):
         redraft.load(recipe="none")
+
+
+def test_a_checkpoint_is_what_a_shorter_run_gives(writer: Writer) -> None:
+    checkpoints = (1, 4, 9, 12)
+    (draft,) = writer.write(Constraints(("dog", "sea")), Settings(12, seed=3, checkpoints=checkpoints))
+    shorter = [writer.write(Constraints(("dog", "sea")), Settings(steps, seed=3))[0] for steps in checkpoints]
+    assert [(one.steps, one.text, one.nll) for one in draft.earlier] == [(s.steps, s.text, s.nll) for s in shorter]
+    assert draft.signature == shorter[-1].signature

@@ -12,7 +12,7 @@ from redraft.models.lstm_files import load_lstm
 from redraft.models.pack import Pack
 from redraft.models.pull import is_pulled
 from redraft.models.xlnet import Order
-from redraft.models.xlnet_pack import load_readers
+from redraft.models.xlnet_pack import load_readers, part_for
 from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.learned import Learned, LearnedPrior
 from redraft.predict.prior import Prior, UniformPrior
@@ -176,9 +176,14 @@ def _kernel(recipe: Recipe) -> Kernel:
     return ExactKernel() if recipe.num_scored is None else TriesKernel(recipe.num_scored)
 
 
+def _orders(recipe: Recipe) -> list[Order]:
+    """The orders in which a recipe's language models read: the scorer's, and those of the proposers."""
+    return list(dict.fromkeys((Order.FORWARD, *_PROPOSERS[recipe.generator])))
+
+
 def _language_models(recipe: Recipe, pack: Pack) -> Mapping[Order, Any]:
     """The scorer, which reads forward, and what else proposes."""
-    orders = dict.fromkeys((Order.FORWARD, *_PROPOSERS[recipe.generator]))
+    orders = _orders(recipe)
     if recipe.family is Family.XLNET:
         return load_readers(pack, orders)
     if Order.MASKED in orders:
@@ -188,3 +193,12 @@ def _language_models(recipe: Recipe, pack: Pack) -> Mapping[Order, Any]:
 
 def _prior(recipe: Recipe, pack: Pack) -> Prior:
     return UniformPrior() if recipe.learned is None else LearnedPrior(pack_classifier(pack), recipe.learned)
+
+
+def missing(recipe: Recipe, pack: Pack) -> list[str]:
+    """The models that a recipe needs and a pack lacks."""
+    lacking = [] if recipe.learned is None or CLASSIFIER in pack.parts else [CLASSIFIER]
+    orders = _orders(recipe)
+    if recipe.family is Family.XLNET:
+        return [f"XLNet that reads {order.value}" for order in orders if part_for(pack, order) is None] + lacking
+    return [order.value for order in orders if order.value not in pack.parts] + lacking

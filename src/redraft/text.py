@@ -122,6 +122,16 @@ def detokenise(words: Sequence[str]) -> str:
     return " ".join("".join(chunk) for chunk in chunks)
 
 
+def spans(words: Sequence[str]) -> list[tuple[int, int]]:
+    """Where each word starts and ends in the detokenised text."""
+    shown, at, found = detokenise(words), 0, []
+    for word in words:
+        at += shown[at:].startswith(" ")
+        found.append((at, at + len(word)))
+        at += len(word)
+    return found
+
+
 def capitalise(word: str) -> str:
     """The word as it opens a sentence. ``iPhone`` and ``e-mail`` are left to their writers: only the first letter."""
     return word[:1].upper() + word[1:] if len(word[:1].upper()) == 1 else word

@@ -20,13 +20,17 @@ from redraft.version import VERSION
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to work. Steps are the recipe's if none are given; a seed is drawn, and named in the signature."""
+    """How long to work. Steps are the recipe's if none are given; a seed is drawn, and named in the signature.
+
+    ``checkpoints`` are steps after which the best draft so far is kept as well; they change no draw.
+    """
 
     steps: int | None = None
     chains: int = 1
     num: int = 1
     seed: int | None = None
     time_limit: float | None = None
+    checkpoints: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name, least in (("steps", 0), ("chains", 1), ("num", 1)):
@@ -44,6 +48,15 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """The best draft of a chain after fewer steps."""
+
+    steps: int
+    text: str
+    nll: float
+
+
+@dataclass(frozen=True)
 class Draft:
     """A finished sentence. ``nll`` is per word under the target, ``steps`` are those of its chain."""
 
@@ -55,6 +68,7 @@ class Draft:
     constraints_met: bool
     signature: str
     trace: tuple[Revision, ...] = field(repr=False)
+    earlier: tuple[Earlier, ...] = field(default=(), repr=False)
 
 
 Observer = Callable[[int, Sentence, float], bool]  # step, best draft so far, its nll; false ends the work
@@ -69,12 +83,18 @@ class _Track:
     trace: list[Revision] = field(default_factory=list)
     steps: int = 0
     best: list[tuple[int, float, Sentence]] = field(default_factory=list)
+    earlier: list[Earlier] = field(default_factory=list)
 
     def visit(self, state: State) -> None:
         """Rank first by what is missing in length, then by NLL per word (line 12)."""
         entry = (self.constraints.shortfall(state.sentence), state.nll, state.sentence)
         if all(entry[2].words != kept.words for *_, kept in self.best):
             self.best = sorted([*self.best, entry], key=lambda e: e[:2])[: self.keep]
+
+    def mark(self) -> None:
+        """Keep the best so far."""
+        _, nll, sentence = self.best[0]
+        self.earlier.append(Earlier(self.steps, sentence.text, nll))
 
 
 class Writer:
@@ -160,6 +180,8 @@ class Writer:
                     track.trace.append(revision)
                     if revision.accepted:
                         track.visit(state)
+                if track.steps in settings.checkpoints:
+                    track.mark()
         return tracks
 
     def complete(self, settings: Settings) -> Settings:
@@ -207,6 +229,7 @@ def _drafts(tracks: Sequence[_Track], num: int, seconds: float, signature: str) 
             constraints_met=track.constraints.met_by(sentence.words),
             signature=signature,
             trace=tuple(track.trace),
+            earlier=tuple(track.earlier),
         )
         for (_, nll, sentence), track in _diverse(entries, num)
     ]

@@ -129,6 +129,13 @@ def test_results_of_other_settings_are_not_mixed(run: Any, tmp_path: Path) -> No
         (["train", "lm", "--direction", "forward", "--corpus", "/no/such", "--out", "x"], "is not a folder"),
         (["packs", "nowhere"], "there is no pack"),
         (["generate", *["w"] * 10_000], "10,000 given words are too many"),
+        (["reproduce", "table0", "--data", "."], "there is no 'table0' to rerun; choose all or some of: table1"),
+        (["reproduce", "all", "--data", "."], "has no one-billion-word/test.txt"),
+        (["reproduce", "all", "--data", ".", "--systems", "l-mcmc,none"], "there is no system 'none'"),
+        (["reproduce", "all", "--data", ".", "--num", "0"], "--num must be at least 1"),
+        (["reproduce", "all", "--data", ".", "--judge", "./none"], "the judge's folder ./none does not exist"),
+        (["reproduce", "all", "--data", ".", "--judge", "gemma-270m"], "run: redraft pull gemma-270m"),
+        (["report", "nowhere"], "nowhere is not a folder of redraft reproduce"),
     ],
 )
 def test_an_error_is_one_line_and_status_2(

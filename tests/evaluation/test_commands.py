@@ -151,7 +151,7 @@ def test_bad_options_of_a_set(source, tmp_path, arguments):
 
 
 def test_test_sets_are_read_by_generate(source, tmp_path):
-    from redraft.app.records import constraints_of
+    from redraft.records import constraints_of
 
     out = tmp_path / "all.jsonl"
     run(commands.testset, "keywords", "--from", source, "--k", "1,2", "--num", 2, "--out", out)

@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from redraft.app.explain import explain, prior_table
+from redraft.app.explain import explain
 from redraft.errors import InputError
 from redraft.predict.classifier import Classifier
+from redraft.predict.heat_map import prior_table
 from redraft.predict.xlnet import XlnetTokenClassifier
 from redraft.training.classifier import save_classifier
 

@@ -150,7 +150,7 @@ def test_generators_propose_what_their_models_say(whole: Pack) -> None:
     for name, dist in dists.items():
         sampler = recipes.build(recipes.recipe("x-mcmc", generator=name, num_candidates=3), whole)
         generator = sampler._candidates
-        readings = [proposer.read([slot.words], [None]) for proposer in generator.proposers]
+        readings = [proposer.read([slot.words], [None]) for proposer in generator.readers]
         found = generator.candidates([sentence], [slot], [constraints], readings)[0].words
         assert found == tuple(words[i] for i in np.argsort(-dist, kind="stable")[:3])
 

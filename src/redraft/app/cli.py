@@ -16,6 +16,8 @@ _COMMANDS = {
     "explain": "redraft.app.explain:explain",
     "evaluate": "redraft.app.evaluate:evaluate",
     "testset": "redraft.app.evaluate:testset",
+    "reproduce": "redraft.app.reproduce:reproduce",
+    "report": "redraft.app.reproduce:report",
     "synthesize": "redraft.app.synthesize:synthesize",
     "pull": "redraft.app.pull:pull",
     "packs": "redraft.app.packs:packs",

@@ -147,7 +147,7 @@ def _references(outputs: Sequence["Output"], path: Path | None) -> list[tuple[st
 
 def _constraints(outputs: Sequence["Output"]) -> list["Constraints"] | None:
     """The constraints that the outputs were written for; None where no output carries its input."""
-    from redraft.app.records import constraints_of
+    from redraft.records import constraints_of
 
     if not any(one.input for one in outputs):
         return None

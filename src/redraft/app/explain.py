@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from redraft.errors import InputError, OutputError
+from redraft.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from redraft.numerics import Array
     from redraft.predict.classifier import Classifier
 
-_END = "</s>"
 _LIGHT, _DARK = (255, 255, 255), (8, 48, 107)
 
 
@@ -31,6 +30,7 @@ def explain(draft: str, folder: Path | None, keywords: tuple[str, ...], out: Pat
     from rich.console import Console
 
     from redraft import text
+    from redraft.predict.heat_map import draw, prior_table
 
     if out is not None and out.suffix.lower() != ".png":
         raise InputError(f"{out} must end in .png")
@@ -42,7 +42,7 @@ def explain(draft: str, folder: Path | None, keywords: tuple[str, ...], out: Pat
     table = prior_table(find_classifier(folder), words, frozenset(keywords))
     Console().print(_heat_map(words, table))
     if out is not None:
-        _draw(words, table, out)
+        draw([(words, table)], out)
         click.echo(f"wrote {out}")
 
 
@@ -54,33 +54,16 @@ def find_classifier(folder: Path | None) -> "Classifier":
     return load_classifier(folder) if folder is not None else pack_classifier(open_pack(DEFAULT))
 
 
-def prior_table(classifier: "Classifier", words: tuple[str, ...], keywords: frozenset[str]) -> "Array":
-    """Probabilities [actions, words + 1] as the learned prior has them: zero for what may not be done."""
-    import numpy as np
-
-    from redraft.predict.learned import LABELLED, LearnedPrior
-    from redraft.sentence import FREE, Action, Sentence
-
-    locks = tuple(i if word in keywords else FREE for i, word in enumerate(words))
-    sentence = Sentence(words, locks, (True,) * (len(words) + 1))
-    legal = np.ones((len(Action), len(words) + 1), dtype=np.bool_)
-    legal[:, -1] = [action is Action.INSERT for action in Action]
-    for row, action in enumerate(Action):
-        if action is not Action.INSERT:
-            legal[row, :-1] &= (np.array(locks) == FREE) & (action in LABELLED)
-    table: Array = np.exp(LearnedPrior(classifier).log_tables([sentence], [legal])[0])
-    return table[: len(LABELLED)]
-
-
 def _heat_map(words: Sequence[str], table: "Array") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
+    from redraft.predict.heat_map import END
     from redraft.predict.learned import LABELLED
 
     shown = Table(show_edge=False, pad_edge=False, box=None)
     shown.add_column("")
-    for word in (*words, _END):
+    for word in (*words, END):
         shown.add_column(Text(word), justify="center")
     for action, row in zip(LABELLED, table, strict=True):
         shown.add_row(action.value, *(Text(f" {value:.2f} ", style=_style(float(value))) for value in row))
@@ -90,20 +73,3 @@ def _heat_map(words: Sequence[str], table: "Array") -> "Table":
 def _style(value: float) -> str:
     red, green, blue = (round(light + value * (dark - light)) for light, dark in zip(_LIGHT, _DARK, strict=True))
     return f"{'white' if value > 0.5 else 'black'} on rgb({red},{green},{blue})"
-
-
-def _draw(words: Sequence[str], table: "Array", out: Path) -> None:
-    from matplotlib.figure import Figure
-
-    from redraft.predict.learned import LABELLED
-
-    figure = Figure(figsize=(1.5 + 0.6 * table.shape[1], 2.4), layout="constrained")
-    axes = figure.subplots()
-    image = axes.imshow(table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.set_xticks(range(table.shape[1]), [*words, _END], rotation=45, ha="right", parse_math=False)
-    axes.set_yticks(range(table.shape[0]), [action.value for action in LABELLED])
-    figure.colorbar(image, ax=axes)
-    try:
-        figure.savefig(out, dpi=150, format="png")
-    except OSError as error:
-        raise OutputError(f"cannot write {out}: {error.strerror or error}") from error

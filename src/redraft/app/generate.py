@@ -61,8 +61,8 @@ def _write(given: dict[str, object], options: Options, samples: int | None, burn
 
 def _write_one(given: dict[str, object], options: Options) -> None:
     from redraft.app.live import LiveLine, stop_on_interrupt
-    from redraft.app.records import constraints_of, record
     from redraft.app.show import show_draft
+    from redraft.records import constraints_of, record
 
     constraints = constraints_of({**options.defaults(), **given})
     settings = options.settings()  # refuse what cannot be before the models are loaded
@@ -85,7 +85,7 @@ def _write_one(given: dict[str, object], options: Options) -> None:
 def _sample(given: dict[str, object], options: Options, num: int, burn_in: int, thin: int) -> None:
     """Draws from the target: as JSON, or the most frequent sentences, or the most frequent fillings of each blank."""
     from redraft.app.live import LiveLine, stop_on_interrupt
-    from redraft.app.records import constraints_of
+    from redraft.records import constraints_of
     from redraft.sampling import sample
 
     constraints = constraints_of({**options.defaults(), **given})

@@ -49,18 +49,6 @@ def _sentence(revision: "Revision") -> Text:
     """The sentence after a revision, the new word coloured."""
     shown = Text(text.render(revision.words))
     if revision.new is not None:
-        # How much text comes before the new word, counted in letters that are not spaces.
-        before = sum(len(word) for word in revision.words[: revision.position])
-        start = _offset(shown.plain, before)
-        shown.stylize(_COLOUR[revision.action], start, start + len(revision.new))
+        start, end = text.spans(text.surface(revision.words))[revision.position]
+        shown.stylize(_COLOUR[revision.action], start, end)
     return shown
-
-
-def _offset(plain: str, letters: int) -> int:
-    """Index in a text of the letter after so many that are not spaces."""
-    for index, letter in enumerate(plain):
-        if not letter.isspace():
-            if letters == 0:
-                return index
-            letters -= 1
-    return len(plain)

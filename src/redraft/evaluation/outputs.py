@@ -37,7 +37,7 @@ class Output:
 
 def read_outputs(path: Path) -> list[Output]:
     """The outputs of a JSONL file in its order. Ids are compared as text."""
-    outputs = [_output(record, where) for where, record in _records(path)]
+    outputs = [output_of(record, where) for where, record in records_of(path)]
     if not outputs:
         raise InputError(f"{path} is empty; write outputs into it with redraft generate --input FILE --output {path}")
     _refuse_doubled([one.id for one in outputs], path)
@@ -78,7 +78,7 @@ def in_order_of(outputs: Sequence[Output], others: Sequence[Output], where: Path
 
 
 def _references_by_id(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
-    records = [(_id(record, where), record, where) for where, record in _records(path)]
+    records = [(_id(record, where), record, where) for where, record in records_of(path)]
     found = [name for name, _, _ in records]
     _refuse_doubled(found, path)
     _refuse_other_ids(ids, found, path)
@@ -118,7 +118,7 @@ def _lines(path: Path) -> list[str]:
     return lines[:-1] if not lines[-1] else lines
 
 
-def _records(path: Path) -> list[tuple[str, dict[str, Any]]]:
+def records_of(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """JSON objects and where they stand; empty lines are passed over."""
     lines = [(f"{path}, line {number}", line) for number, line in enumerate(_lines(path), 1) if line]
     return [(where, _record(line, where)) for where, line in lines]
@@ -135,7 +135,8 @@ def _record(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def _output(record: Mapping[str, Any], where: str) -> Output:
+def output_of(record: Mapping[str, Any], where: str) -> Output:
+    """An output from its JSON object; ``where`` it stands is told if it is not one."""
     shown = record.get("text")
     if not isinstance(shown, str):
         raise InputError(f'{where} has no "text"; each line needs "id" and "text"')

@@ -36,6 +36,12 @@ def save_lstm(folder: Path, part: str, network: LstmLM, vocabulary: Vocabulary) 
 
 def load_lstm(pack: Pack, part: str) -> LstmReader:
     """The LSTM of a pack as a reader of sentences; the part "backward" reads from the end."""
+    network, vocabulary = load_network(pack, part)
+    return LstmReader(f"{pack.name}/{part}", network, vocabulary, backward=part == "backward")
+
+
+def load_network(pack: Pack, part: str) -> tuple[LstmLM, Vocabulary]:
+    """The LSTM of a pack and its words."""
     require(pack, [part])
     entry = pack.parts[part]
     vocabulary = _read_words(pack.path(entry["words"]), pack.fingerprint)
@@ -43,7 +49,7 @@ def load_lstm(pack: Pack, part: str) -> LstmReader:
         raise PackError(f"pack {pack.name}: {entry['words']} is not the word list that {part} was trained with")
     network = LstmLM(LstmConfig.from_json(entry["config"]))
     network.load_state_dict(dequantise(load_file(pack.path(entry["weights"]))))
-    return LstmReader(f"{pack.name}/{part}", network, vocabulary, backward=part == "backward")
+    return network.eval(), vocabulary
 
 
 @lru_cache(maxsize=2)

@@ -156,6 +156,21 @@ def nll_per_word(model: LstmLM, data: Encoded, direction: Direction, batch: int 
     return total / count
 
 
+@torch.inference_mode()
+def sentence_nll(model: LstmLM, data: Encoded, direction: Direction, batch: int = 64) -> NDArray[np.float64]:
+    """Negative log-likelihood of each sentence, its end counted."""
+    result = np.zeros(len(data))
+    order = np.argsort(data.lengths, kind="stable")
+    for start in range(0, len(order), batch):
+        rows = order[start : start + batch]
+        inputs, targets, real = padded(data, rows, direction)
+        hidden, _ = model(inputs)
+        nll = torch.zeros(real.shape, dtype=torch.float64)
+        nll[real] = -model.softmax.log_prob_of(hidden[real], targets[real]).double()
+        result[rows] = nll.sum(0).numpy()
+    return result
+
+
 class LmTask:
     """An LSTM language model for redraft.training.loop."""
 

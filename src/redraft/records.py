@@ -56,6 +56,8 @@ def record(draft: "Draft", *, trace: bool) -> dict[str, Any]:
         "constraints_met": draft.constraints_met,
         "signature": draft.signature,
     }
+    if draft.earlier:
+        result["earlier"] = [{"steps": one.steps, "text": one.text, "nll": round(one.nll, 6)} for one in draft.earlier]
     if trace:
         result["trace"] = [
             {

@@ -1,0 +1,150 @@
+"""Many inputs, one JSON line each, in a file that a stopped run goes on with."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from redraft.errors import OutputError
+from redraft.records import record
+from redraft.sentence import Constraints
+from redraft.writer import Draft, Observer, Settings
+
+SIZE = 32  # inputs that are worked on at once, unless told otherwise
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input that can be worked on."""
+
+    number: int  # of the line, from 1: decides the draws
+    id: Any
+    given: dict[str, Any]
+    constraints: Constraints
+
+    @property
+    def key(self) -> str:
+        return key_of(self.id)
+
+
+class Author(Protocol):
+    """What can write for a batch of inputs: a ``Writer``, or a system that works without chains."""
+
+    def write_many(
+        self,
+        inputs: Sequence[Constraints],
+        settings: Settings | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+        observe: Observer | None = None,
+    ) -> list[list[Draft]]:
+        """Drafts for each input, best first; ``observe`` is asked now and then whether to go on."""
+
+    def could_sign(self, signature: str, settings: Settings) -> bool:
+        """Whether a draft with this signature comes from the same models and settings."""
+
+
+def key_of(identity: Any) -> str:
+    """What tells ids apart: the number 1 and the text "1" are different."""
+    return json.dumps(identity, sort_keys=True)
+
+
+@contextmanager
+def results(path: Path) -> Iterator[tuple[IO[str], list[dict[str, Any]]]]:
+    """A file for results, and the results that are in it already. Only one process may write to it."""
+    try:
+        # A pipe or a device has nothing to go on from, and may not end when it is read.
+        goes_on = path.is_file() or not path.exists()
+        file = path.open("a+" if goes_on else "a", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"cannot write to {path}: {error.strerror}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OutputError(f"another process is writing to {path}; wait for it or choose another place") from error
+        yield file, _kept(file, path) if goes_on else []
+
+
+def _kept(file: IO[str], path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a result file; a last line that was torn by a kill is cut off."""
+    content = path.read_bytes()  # not text: a kill may tear a letter of several bytes
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        os.ftruncate(file.fileno(), len(whole))
+    try:
+        lines = [json.loads(line) for line in whole.split(b"\n")[:-1]]
+        if not all("id" in line and "signature" in line for line in lines):
+            raise ValueError("lines without id and signature")
+    except (ValueError, TypeError) as error:
+        raise OutputError(
+            f"{path} holds something else than redraft's results ({error}); choose another place"
+        ) from error
+    return lines
+
+
+def refuse_other_settings(author: Author, settings: Settings, kept: Iterable[dict[str, Any]], path: Path) -> None:
+    """Results of other models or settings are not mixed with these."""
+    for line in kept:
+        if not author.could_sign(str(line["signature"]), settings):
+            raise OutputError(f"{path} holds results of other settings ({line['signature']}); choose another place")
+
+
+def work(
+    author: Author,
+    settings: Settings,
+    left: Sequence[Input],
+    file: IO[str],
+    *,
+    batch: int = SIZE,
+    trace: bool = False,
+    goes_on: Callable[[int], bool] = lambda _: True,
+    done: Callable[[int], None] = lambda _: None,
+) -> bool:
+    """Write for the inputs that are left and keep each batch as soon as it is done; false where it was stopped.
+
+    A time limit is an input's; a batch has the sum of them. ``goes_on`` is asked before each step of a batch and told
+    how many inputs take it, ``done`` hears how many inputs were finished.
+    """
+    for start in range(0, len(left), batch):
+        items = left[start : start + batch]
+        asked: list[bool] = []
+
+        def observe(*_: Any, num: int = len(items), asked: list[bool] = asked) -> bool:
+            asked.append(goes_on(num))
+            return asked[-1]
+
+        limit = settings.time_limit and settings.time_limit * len(items)
+        drafts = author.write_many(
+            [item.constraints for item in items],
+            replace(settings, time_limit=limit),
+            numbers=[item.number for item in items],
+            observe=observe,
+        )
+        if not all(asked):
+            return False
+        _write(file, (_line(item, found, trace) for item, found in zip(items, drafts, strict=True)))
+        done(len(items))
+    return True
+
+
+def _line(item: Input, drafts: Sequence[Draft], trace: bool) -> str:
+    best, *others = (record(draft, trace=trace) for draft in drafts)
+    result = {"id": item.id, **best, "input": item.given}
+    if others:
+        result["others"] = others
+    return json.dumps(result, ensure_ascii=False) + "\n"
+
+
+def _write(file: IO[str], lines: Iterable[str]) -> None:
+    try:
+        file.write("".join(lines))
+        file.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write the results ({error.strerror}); what was written before is kept") from error

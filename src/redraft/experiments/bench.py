@@ -1,0 +1,75 @@
+"""What the tables are made from: every figure of a system on a set, computed when it is first asked for."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from redraft.evaluation.evaluate import Material, figures, metrics_of
+from redraft.evaluation.metric import Bootstrap, Figure
+from redraft.evaluation.outputs import Output
+from redraft.experiments import outputs
+from redraft.experiments.outputs import HUMAN, TEMPLATE, Record
+from redraft.experiments.run import Run
+from redraft.experiments.scores import Scores
+from redraft.experiments.sets import Sets
+from redraft.experiments.systems import SYSTEMS, absence, choose
+from redraft.models.pack import Pack
+
+Figures = Mapping[str, Figure]
+
+
+class Bench:
+    """A run, its sets, its outputs as far as they are written, and its judge's scores."""
+
+    def __init__(self, run: Run, pack: Pack, sets: Sets, scores: Scores | None):
+        self.run, self.pack, self.sets, self.scores = run, pack, sets, scores
+        chosen = choose(run.systems)
+        # Looked up once: to open a pack is to hash it.
+        self._absent = {
+            name: absence(system, pack) or (None if name in chosen else "left out") for name, system in SYSTEMS.items()
+        }
+        self._records: dict[tuple[str, str], list[Record]] = {}
+        self._figures: dict[tuple[str, str, int], Figures] = {}
+
+    def absence(self, system: str) -> str | None:
+        """Why there is nothing of a system; None where there is."""
+        return self._absent.get(system)
+
+    def takes(self, system: str, test_set: str) -> bool:
+        """Whether a system can be run on a set."""
+        most = SYSTEMS[system].most_keywords if system in SYSTEMS else None
+        return most is None or all(len(item.constraints.keywords) <= most for item in self.sets[test_set])
+
+    def has(self, system: str, test_set: str) -> bool:
+        return self.absence(system) is None and self.takes(system, test_set)
+
+    def records(self, system: str, test_set: str) -> list[Record]:
+        """A system's records, in the order of the set."""
+        key = system, test_set
+        if key not in self._records:
+            self._records[key] = outputs.records(self.run.outputs(*key), self.sets[test_set])
+        return self._records[key]
+
+    def outputs(self, system: str, test_set: str, steps: int | None = None) -> list[Output]:
+        """What a system wrote, by default after all its steps; the references for the human row."""
+        pseudo: Mapping[str, Callable[..., list[Output]]] = {HUMAN: outputs.references, TEMPLATE: outputs.templates}
+        if system in pseudo:
+            return pseudo[system](self.sets[test_set])
+        path = self.run.outputs(system, test_set)
+        return outputs.outputs_after(self.records(system, test_set), steps or self.run.steps, path)
+
+    def figures(self, system: str, test_set: str, steps: int | None = None) -> Figures:
+        """All figures of a system on a set; none where it is not there."""
+        if not self.has(system, test_set):
+            return {}
+        key = system, test_set, steps or self.run.steps
+        if key not in self._figures:
+            self._figures[key] = self._measure(self.outputs(*key), test_set, judged=system != TEMPLATE)
+        return self._figures[key]
+
+    def _measure(self, found: Sequence[Output], test_set: str, judged: bool) -> Figures:
+        material = Material(
+            found,
+            constraints=[item.constraints for item in self.sets[test_set]],
+            references=[one.reference or () for one in found],
+            judged=self.scores.judged(found) if self.scores and judged else None,
+        )
+        return {figure.name: figure for figure in figures(metrics_of(material), Bootstrap())}

@@ -1,0 +1,106 @@
+"""The samples that a report lets one choose from: inputs, what each system wrote, and how it came to it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from redraft import text
+from redraft.errors import InputError, RedraftError
+from redraft.evaluation.outputs import output_of, records_of
+from redraft.experiments import sets
+from redraft.experiments.outputs import HUMAN
+from redraft.experiments.replay import Segment, given_words, replay, segments
+from redraft.experiments.run import outputs_path
+from redraft.experiments.systems import SYSTEMS
+from redraft.records import constraints_of
+from redraft.sentence import Action, Constraints
+
+_TITLES = {
+    **{column.set: f"keywords, {column.title}" for column in sets.KEYWORDS},
+    **{column.set: f"infilling, {column.title}" for column in sets.INFILLING},
+    sets.PAPER_KEYWORDS: "the paper's keywords",
+    sets.PAPER_TEMPLATES: "the paper's templates",
+}
+Record = Mapping[str, Any]
+
+
+def sample_sets(folder: Path, num: int) -> list[dict[str, Any]]:
+    """For each set that was run, its first inputs with the drafts of all systems."""
+    found = []
+    for name, title in _TITLES.items():
+        written = {system: _first(folder, system, name, num) for system in SYSTEMS}
+        written = {system: records for system, records in written.items() if records}
+        if written:
+            ids = list(dict.fromkeys(key for records in written.values() for key in records))
+            inputs = [_input(key, written) for key in ids[:num]]
+            found.append(
+                {"name": name, "title": title, "template": "templates" in name or "infill" in name, "inputs": inputs}
+            )
+    return found
+
+
+def _first(folder: Path, system: str, name: str, num: int) -> dict[str, tuple[str, Record]]:
+    """The first records of a file by id, each with where it stands."""
+    path = outputs_path(folder, system, name)
+    if not path.exists():
+        return {}
+    return {output_of(record, where).id: (where, record) for where, record in records_of(path)[:num]}
+
+
+def _input(key: str, written: Mapping[str, Mapping[str, tuple[str, Record]]]) -> dict[str, Any]:
+    there = {system: records[key] for system, records in written.items() if key in records}
+    where, first = next(iter(there.values()))
+    try:
+        given = dict(first["input"])
+        constraints = constraints_of(given)
+        drafts = [_reference(given, constraints)] if given.get("reference") else []
+        drafts += [_draft(system, record, constraints) for system, (where, record) in there.items()]
+    except (KeyError, TypeError, ValueError, RedraftError) as error:
+        raise InputError(f"{where} is not an output of redraft reproduce ({error})") from error
+    return {"id": key, "given": given.get("template") or ", ".join(given["keywords"]), "drafts": drafts}
+
+
+def _reference(given: Mapping[str, Any], constraints: Constraints) -> dict[str, Any]:
+    shown = _marked(text.tokenise(given["reference"]), constraints)
+    return {
+        "system": HUMAN,
+        "title": "Human reference",
+        "text": shown,
+        "nll": None,
+        "steps": 0,
+        "tried": 0,
+        "trace": [],
+    }
+
+
+def _draft(system: str, record: Record, constraints: Constraints) -> dict[str, Any]:
+    trace = record.get("trace") or []
+    return {
+        "system": system,
+        "title": system,
+        "text": _marked(text.tokenise(record["text"]), constraints),
+        "nll": float(record["nll"]),
+        "steps": int(record["steps"]),
+        "tried": len(trace),
+        "trace": _moments(constraints, trace),
+    }
+
+
+def _marked(words: Sequence[str], constraints: Constraints) -> list[Segment]:
+    """Keywords are marked; of a template, what was filled in, as the paper prints them."""
+    given = given_words(words, constraints)
+    return segments(words, given if constraints.template is None else [not one for one in given])
+
+
+def _moments(constraints: Constraints, trace: Sequence[Record]) -> list[tuple[int, str, float | None, list[Segment]]]:
+    """Step, action, NLL per word and text of the start and of every accepted revision, the new word marked."""
+    if not trace:
+        return []
+    found = []
+    for moment in replay(constraints, trace):
+        edit, words = moment.edit, moment.sentence.words
+        new = edit.position if edit is not None and edit.action in (Action.REPLACE, Action.INSERT) else None
+        shown = segments(words, [i == new for i in range(len(words))])
+        nll = None if moment.nll is None else round(moment.nll, 3)
+        found.append((moment.step, "start" if edit is None else edit.action.value, nll, shown))
+    return found

@@ -1,0 +1,170 @@
+"""What an experiment is: the systems and sets that it looks at, and how it makes a result of them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from redraft.experiments import paper
+from redraft.experiments.bench import Bench
+from redraft.experiments.outputs import HUMAN, TEMPLATE, Job
+from redraft.experiments.result import Cell, Grid, Result, Row
+from redraft.experiments.run import Run
+from redraft.experiments.sets import Column
+from redraft.recipes import RECIPES
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the paper, the system that stands for it, and its steps where the paper states them."""
+
+    title: str
+    system: str
+    steps: int | None = None
+
+    def shown(self, run: Run) -> str:
+        """The row's title with our steps, and the paper's where they differ."""
+        if self.steps is None:
+            return self.title
+        own = run.own_steps(self.steps)
+        steps = str(own) if own == self.steps else f"{own}; in full {self.steps}"
+        return f"{self.title} ({steps})"
+
+    @property
+    def key(self) -> str:
+        """What the paper's figures are filed under."""
+        return self.title if self.steps is None else f"{self.title} ({self.steps})"
+
+    def own_steps(self, run: Run) -> int:
+        return run.own_steps(self.steps or paper.STEPS)
+
+
+class Look(NamedTuple):
+    """A system's outputs for a set after some steps."""
+
+    system: str
+    set: str
+    steps: int
+
+
+Build = Callable[[Bench], Result]
+Draw = Callable[[Result, Bench, Path], None]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """``looks`` says what is needed, ``judged`` which texts the judge must score, ``draw`` makes the picture."""
+
+    name: str
+    looks: Callable[[Run], Iterable[Look]]
+    build: Build
+    judged: Callable[[Bench, Iterable[Look]], list[str]]
+    draw: Draw | None = None
+
+
+def all_pairs(lines: Sequence[Line], columns: Sequence[Column]) -> Callable[[Run], list[Look]]:
+    """Every line on every set."""
+    return lambda run: [Look(line.system, column.set, line.own_steps(run)) for line in lines for column in columns]
+
+
+def jobs_of(bench: Bench, looks: Iterable[Look]) -> list[Job]:
+    """The systems to run, on which sets: those that are there."""
+    jobs = dict.fromkeys(Job(look.system, look.set) for look in looks if look.system not in (HUMAN, TEMPLATE))
+    return [job for job in jobs if bench.has(job.system, job.set)]
+
+
+def texts_of(bench: Bench, looks: Iterable[Look]) -> list[str]:
+    """What the judge has to score."""
+    wanted = [look for look in looks if look.system != TEMPLATE and bench.has(look.system, look.set)]
+    return [one.text for look in wanted for one in bench.outputs(*look)]
+
+
+def nothing(bench: Bench, looks: Iterable[Look]) -> list[str]:
+    """For experiments without a judge."""
+    return []
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of ``evaluation``, what a table calls it, and the paper's figures for it."""
+
+    name: str
+    title: str
+    unit: str
+    better: str
+    paper: paper.Figures
+
+
+def grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
+    """One metric of all lines on all sets."""
+    rows = (
+        Row(
+            line.shown(bench.run),
+            line.system,
+            tuple(_cell(bench, metric, line, i, column) for i, column in enumerate(columns)),
+            bench.absence(line.system) or "",
+        )
+        for line in lines
+    )
+    titles = tuple(column.title for column in columns)
+    # A row says something if there is a figure of ours or of the paper's in it.
+    told = tuple(row for row in rows if any(c.ours is not None or c.paper is not None for c in row.cells))
+    return Grid(metric.name, metric.title, metric.unit, metric.better, titles, told)
+
+
+def _cell(bench: Bench, metric: Metric, line: Line, index: int, column: Column) -> Cell:
+    stated = metric.paper.get(line.key, ())
+    published = stated[index] if index < len(stated) else None
+    found = bench.figures(line.system, column.set, line.own_steps(bench.run)).get(metric.name)
+    if found is None:
+        return Cell(paper=published)
+    return Cell(found.value, found.low, found.high, published, found.signature)
+
+
+def judge_name(bench: Bench) -> str:
+    """Who scores fluency."""
+    return bench.scores.judge if bench.scores else "no judge"
+
+
+def nll(bench: Bench, published: paper.Figures) -> Metric:
+    return Metric(
+        "nll_token", f"NLL per token by {judge_name(bench)}; the paper's by GPT-2", "nats", "lower", published
+    )
+
+
+def ratio_to_human(found: Grid) -> Grid:
+    """NLL over that of the human references: what different judges say can be compared so."""
+    human = next((row.cells for row in found.rows if row.system == HUMAN), (Cell(),) * len(found.columns))
+    rows = tuple(
+        Row(
+            row.title,
+            row.system,
+            tuple(_over(cell, base) for cell, base in zip(row.cells, human, strict=True)),
+            row.note,
+        )
+        for row in found.rows
+    )
+    return Grid("nll_ratio", "NLL as a ratio to the human reference", "", "lower", found.columns, rows)
+
+
+def _over(cell: Cell, human: Cell) -> Cell:
+    base = human.ours
+
+    def over(value: float | None) -> float | None:
+        return None if value is None or not base else value / base
+
+    # The base is taken as known: the interval is that of the system alone.
+    published = None if cell.paper is None else cell.paper / paper.HUMAN_NLL
+    return Cell(over(cell.ours), over(cell.low), over(cell.high), published)
+
+
+def judge_notes(bench: Bench) -> list[str]:
+    """What a reader of NLL figures must know."""
+    if bench.scores is None:
+        return ["There was no judge, so there is no NLL of ours. Fetch one with: redraft pull smollm2"]
+    own = [f"{bench.scores.judge} decides in the systems named after it, which flatters them here: take another judge."]
+    return [
+        *(own if bench.scores.judge in {recipe.target for recipe in RECIPES.values()} else []),
+        "The judge is not the paper's GPT-2: compare ratios to the human reference, not NLL itself. The paper states "
+        f"the human NLL for infilling alone ({paper.HUMAN_NLL}); its ratios here take that figure for both tasks.",
+    ]

@@ -1,0 +1,149 @@
+"""Tables 5 and 7: how good the models themselves are."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from redraft import text
+from redraft.evaluation import testsets
+from redraft.evaluation.metric import Bootstrap, Metric, share
+from redraft.experiments import paper, sets
+from redraft.experiments.bench import Bench
+from redraft.experiments.experiment import Experiment, Look, judge_name, judge_notes, nothing
+from redraft.experiments.pictures import dots
+from redraft.experiments.result import Cell, Grid, Result, Row
+from redraft.experiments.run import Run
+from redraft.experiments.systems import NOT_YET
+from redraft.models.lstm_files import load_network
+from redraft.recipes import CLASSIFIER
+from redraft.training.lm import DIRECTIONS, Direction, encode, sentence_nll
+
+Words = tuple[str, ...]
+_PER_INPUT = 5  # sentences for each input of --num: to score a text is quick, and more of them give a closer figure
+_COLUMNS = ("forward", "backward")
+_ALT = "Dot plot: ours filled with 95 % intervals, the paper's hollow."
+
+
+def _no_looks(run: Run) -> list[Look]:
+    return []
+
+
+@lru_cache(maxsize=1)
+def _sentences(run: Run) -> list[Words]:
+    found = testsets.read_sentences(sets.source(run.data, sets.VALIDATION))
+    order = np.random.default_rng(run.seed).permutation(len(found))[: _PER_INPUT * run.num]
+    return [found[i] for i in order]
+
+
+def _judged(bench: Bench, looks: Iterable[Look]) -> list[str]:
+    return [text.detokenise(words) for words in _sentences(bench.run)]
+
+
+def _table5(bench: Bench) -> Result:
+    sentences = _sentences(bench.run)
+    lstm = [_lstm(bench, direction, sentences) for direction in DIRECTIONS]
+    per_token, per_word = _by_judge(bench, sentences)
+    judge_row = f"GPT-2 (small); here {judge_name(bench)}"
+
+    def grid(metric: str, title: str, judge: Metric | None, published: paper.Figures) -> Grid:
+        rows = (
+            _row("LSTM-based", "LSTM-based", lstm, published, "" if any(lstm) else f"{NOT_YET}: not in this pack"),
+            _row("XLNet-based", "XLNet-based", [None, None], published, NOT_YET),
+            _row(judge_row, "GPT-2 (small)", [judge, None], published, ""),
+        )
+        return Grid(metric, title, "nats", "lower", _COLUMNS, rows)
+
+    grids = (
+        grid("nll_token", "NLL per token", per_token, paper.TABLE5),
+        grid("nll_word", "NLL per word", per_word, {}),
+    )
+    notes = (
+        f"{len(sentences)} sentences of {sets.VALIDATION.as_posix()}, which is what human text costs each model.",
+        "Tokens differ: words for the LSTM, pieces for the others. Sentence ends count. A word that the LSTM does not "
+        "know counts as one unknown word, which flatters it.",
+        *judge_notes(bench)[: bench.scores is None],
+    )
+    return Result("table5", "Table 5: the language models", grids, notes=notes, alt=_ALT)
+
+
+def _row(title: str, key: str, found: Sequence[Metric | None], published: paper.Figures, note: str) -> Row:
+    stated = published.get(key, (None, None))
+    cells = tuple(_cell(metric, value) for metric, value in zip(found, stated, strict=True))
+    return Row(title, "", cells, note)
+
+
+def _cell(metric: Metric | None, published: float | None) -> Cell:
+    if metric is None:
+        return Cell(paper=published)
+    bootstrap = Bootstrap()
+    figure = bootstrap.figure(metric, bootstrap.counts(len(metric)))
+    return Cell(figure.value, figure.low, figure.high, published, figure.signature)
+
+
+def _lstm(bench: Bench, direction: Direction, sentences: Sequence[Words]) -> Metric | None:
+    if direction not in bench.pack.parts:
+        return None
+    network, vocabulary = load_network(bench.pack, direction)
+    encoded = encode(vocabulary, (text.detokenise(words) for words in sentences))
+    pack = f"{bench.pack.name}@{bench.pack.fingerprint}"
+    losses = sentence_nll(network, encoded, direction)
+    return share("nll_token", "nats", losses, [length + 1.0 for length in encoded.lengths], model=f"{pack}/{direction}")
+
+
+def _by_judge(bench: Bench, sentences: Sequence[Words]) -> tuple[Metric | None, Metric | None]:
+    if bench.scores is None:
+        return None, None
+    judged = bench.scores.judged_texts([text.detokenise(words) for words in sentences])
+    losses = [score.nll for score in judged.scores]
+    tokens = [float(score.num_tokens) for score in judged.scores]
+    words = [len(one) + 1.0 for one in sentences]
+    return (
+        share("nll_token", "nats", losses, tokens, **judged.settings),
+        share("nll_word", "nats", losses, words, **judged.settings, tok="redraft"),
+    )
+
+
+_SETS = {"masked-lm": "Masked LM validation set", "random": "Random validation set", "whole": "Whole validation set"}
+_SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
+_LABELS = {
+    "Copy": "copy",
+    "Replacement": "replace",
+    "Insertion": "insert",
+    "Deletion": "delete",
+    "Macro-average": "macro-average",
+}
+
+
+def _table7(bench: Bench) -> Result:
+    scores = _card_scores(bench)
+    grids = tuple(_labels(scores.get(name, {}), place, title) for place, (name, title) in enumerate(_SETS.items()))
+    notes = ["Ours are from the pack's card, measured on the validation part of its own synthetic data."]
+    if not scores:
+        notes = [f"{NOT_YET}: the card of pack {bench.pack.name} has no scores of a classifier."]
+    return Result("table7", "Table 7: the classifier", grids, notes=tuple(notes), alt=_ALT)
+
+
+def _labels(scores: Mapping[str, Any], place: int, title: str) -> Grid:
+    """One validation set, the ``place``-th of the paper's table."""
+    rows = []
+    for label, name in _LABELS.items():
+        stated = paper.TABLE7[label][place * len(_SCORES) :]
+        own = [scores.get(name, {}).get(score) for score in _SCORES]
+        cells = (Cell(value, paper=published) for value, published in zip(own, stated, strict=False))
+        rows.append(Row(label, "", tuple(cells), "" if scores else NOT_YET))
+    return Grid("classifier", title, "", "higher", tuple(_SCORES.values()), tuple(rows))
+
+
+def _card_scores(bench: Bench) -> Mapping[str, Any]:
+    """The scores that redraft train classifier wrote, as the pack's card holds them under "classifier"."""
+    card = bench.pack.card.get(CLASSIFIER) or {}
+    scores: Mapping[str, Any] = card.get("scores") or {}
+    return scores
+
+
+EXPERIMENTS = (
+    Experiment("table5", _no_looks, _table5, _judged, dots),
+    Experiment("table7", _no_looks, _table7, nothing, dots),
+)

@@ -1,0 +1,109 @@
+"""Tables as pictures: our figures and the paper's as dots on one scale."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from redraft.errors import OutputError
+from redraft.experiments.bench import Bench
+from redraft.experiments.outputs import HUMAN
+from redraft.experiments.pages import heading
+from redraft.experiments.result import Grid, Result, Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Blue, orange, green, pink, sky, red-brown: told apart by most eyes (Okabe and Ito).
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+_GREY = "#8a8a8a"
+_SPREAD = 0.55  # of a row's height that its columns take
+
+
+def dots(result: Result, bench: Bench, path: Path) -> None:
+    """A plot for each metric that has a value: systems down, a colour for each column."""
+    grids = [grid for grid in result.grids if any(cell.paper is not None for row in grid.rows for cell in row.cells)]
+    if not grids:
+        message(result.title, result.notes, path)
+        return
+    across = min(len(grids), 2)  # more would be too small to read on a page
+    down = -(-len(grids) // across)
+    tallest = max(len(grid.rows) for grid in grids)
+    figure = new_figure(6 * across, (0.3 * tallest + 1.0) * down + 0.6)
+    plots = figure.subplots(down, across, squeeze=False)
+    for axes, grid in zip(plots.flat, grids, strict=False):
+        _plot(axes, grid)
+    for axes in list(plots.flat)[len(grids) :]:
+        axes.set_axis_off()
+    figure.suptitle(result.title, fontweight="bold")
+    legend = _legend(grids[0].columns)
+    figure.legend(handles=legend, loc="outside lower center", ncols=4 * across, frameon=False, fontsize=8)
+    save(figure, path)
+
+
+def _plot(axes: "Axes", grid: Grid) -> None:
+    # The human reference is its own reference: its BLEU is 100, which would squeeze all others.
+    rows = [row for row in grid.rows if not (row.system == HUMAN and grid.metric.startswith("bleu"))]
+    for at, row in enumerate(rows):
+        for index, cell in enumerate(row.cells):
+            colour = colour_of(index)
+            y = at + _SPREAD * ((index + 0.5) / len(row.cells) - 0.5)
+            if cell.low is not None and cell.high is not None:
+                axes.plot([cell.low, cell.high], [y, y], color=colour, linewidth=1.5, alpha=0.6)
+            if cell.ours is not None:
+                axes.plot(cell.ours, y, "o", color=colour, markersize=4.5)
+            if cell.paper is not None:
+                axes.plot(cell.paper, y, "D", color=colour, markersize=4.5, fillstyle="none")
+    axes.set_yticks(range(len(rows)), [short_title(row) for row in rows], parse_math=False, fontsize=8)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_title(heading(grid), fontsize=9, parse_math=False, wrap=True)
+    tidy(axes)
+
+
+def short_title(row: Row) -> str:
+    """A row's title, and in brackets that there is nothing of ours; the page says why."""
+    return f"{row.title} ({row.note.partition(':')[0]})" if row.note else row.title
+
+
+def colour_of(index: int) -> str:
+    return COLOURS[index % len(COLOURS)]
+
+
+def _legend(columns: Sequence[str]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    kinds = [
+        Line2D([], [], color=_GREY, marker="o", linewidth=1.5, label="ours, 95 % interval"),
+        Line2D([], [], color=_GREY, marker="D", fillstyle="none", linewidth=0, label="paper"),
+    ]
+    return kinds + [Line2D([], [], color=colour_of(i), linewidth=4, label=c) for i, c in enumerate(columns)]
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def tidy(axes: "Axes") -> None:
+    """A light grid and no box."""
+    axes.grid(color="#e4e4e4", linewidth=0.7)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(labelsize=8)
+
+
+def message(title: str, notes: Sequence[str], path: Path) -> None:
+    """A picture that says why there is nothing to see."""
+    figure = new_figure(8, 2.2)
+    figure.suptitle(title, fontweight="bold")
+    figure.text(0.5, 0.4, "\n".join(notes), ha="center", va="center", wrap=True, fontsize=10, parse_math=False)
+    save(figure, path)
+
+
+def save(figure: "Figure", path: Path) -> None:
+    try:
+        figure.savefig(path, dpi=120, format="png", metadata={"Software": None})
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error

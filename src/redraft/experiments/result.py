@@ -1,0 +1,137 @@
+"""A table or a figure of the paper as a value: our figures beside the published ones. All pages are made from it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from redraft.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Our value with its confidence interval, and the paper's; None where there is none."""
+
+    ours: float | None = None
+    low: float | None = None
+    high: float | None = None
+    paper: float | None = None
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``title`` is the paper's, ``note`` says why there is nothing of ours."""
+
+    title: str
+    system: str
+    cells: tuple[Cell, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One metric: systems down, test sets (or steps, or scores) across. ``better`` is "lower", "higher" or empty."""
+
+    metric: str
+    title: str
+    unit: str
+    better: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a system wrote here and in the paper; empty where there is nothing."""
+
+    title: str
+    system: str
+    ours: str = ""
+    paper: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The samples for one input: its keywords, or its template."""
+
+    given: str
+    template: bool
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``alt`` tells in words what the picture shows; empty where there is no picture."""
+
+    name: str
+    title: str
+    grids: tuple[Grid, ...] = ()
+    groups: tuple[Group, ...] = ()
+    notes: tuple[str, ...] = ()
+    alt: str = ""
+
+
+def to_json(result: Result) -> str:
+    return json.dumps(asdict(result), ensure_ascii=False, indent=1) + "\n"
+
+
+def from_json(content: str) -> Result:
+    """The result of a text that ``to_json`` wrote; ValueError where it is none."""
+    try:
+        return _result(json.loads(content))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a result ({error})") from error
+
+
+def read(path: Path) -> Result:
+    """A result from its file."""
+    try:
+        return from_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not a result of redraft reproduce ({error})") from error
+
+
+def _result(given: Mapping[str, Any]) -> Result:
+    return Result(
+        name=_text(given["name"]),
+        title=_text(given["title"]),
+        grids=tuple(_grid(one) for one in given["grids"]),
+        groups=tuple(_group(one) for one in given["groups"]),
+        notes=tuple(_text(note) for note in given["notes"]),
+        alt=_text(given["alt"]),
+    )
+
+
+def _grid(given: Mapping[str, Any]) -> Grid:
+    texts = {key: _text(given[key]) for key in ("metric", "title", "unit", "better")}
+    columns = tuple(_text(column) for column in given["columns"])
+    rows = tuple(_row(one) for one in given["rows"])
+    if any(len(row.cells) != len(columns) for row in rows):
+        raise ValueError("a row with other columns than its grid")
+    return Grid(**texts, columns=columns, rows=rows)
+
+
+def _row(given: Mapping[str, Any]) -> Row:
+    texts = {key: _text(given[key]) for key in ("title", "system", "note")}
+    return Row(**texts, cells=tuple(_cell(one) for one in given["cells"]))
+
+
+def _cell(given: Mapping[str, Any]) -> Cell:
+    numbers = {key: None if given[key] is None else float(given[key]) for key in ("ours", "low", "high", "paper")}
+    return Cell(**numbers, signature=_text(given["signature"]))
+
+
+def _group(given: Mapping[str, Any]) -> Group:
+    samples = tuple(Sample(**{key: _text(one[key]) for key in Sample.__slots__}) for one in given["samples"])
+    return Group(_text(given["given"]), bool(given["template"]), samples)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value

@@ -1,0 +1,56 @@
+"""The published figures as data: nothing is lost between them and the rows of our tables."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.experiments import curves, paper, paper_samples, samples, sets, tables
+from redraft.experiments.paper import Figures
+from redraft.experiments.systems import SYSTEMS
+from redraft.recipes import RECIPES
+from redraft.records import constraints_of
+
+_NAMES = st.from_regex(r"[A-Za-z(][A-Za-z()/+-]*( [A-Za-z()/+0-9-]+)*", fullmatch=True)
+_VALUES = st.none() | st.decimals(0, 100, places=3).map(float)
+
+
+@given(st.dictionaries(_NAMES, st.lists(_VALUES, min_size=1, max_size=6).map(tuple), min_size=1))
+def test_figures_are_read_as_they_stand(figures: Figures) -> None:
+    lines = [
+        f"  {name}    " + "   ".join("-" if value is None else str(value) for value in values)
+        for name, values in figures.items()
+    ]
+    assert paper.parse("\n" + "\n".join(lines) + "\n ") == figures
+
+
+@pytest.mark.parametrize(
+    ("figures", "lines", "columns"),
+    [
+        *((figures, tables.TABLE1, sets.KEYWORDS) for figures in paper.TABLE1.values()),
+        (paper.TABLE2, tables.TABLE2, sets.KEYWORDS),
+        *((figures, tables.TABLE4, sets.INFILLING) for figures in paper.TABLE4.values()),
+        (paper.TABLE6, tables.TABLE6, sets.KEYWORDS),
+    ],
+)
+def test_every_published_row_is_in_a_table(figures: Figures, lines: tuple, columns: tuple) -> None:
+    assert set(figures) <= {line.key for line in lines}
+    assert {len(values) for values in figures.values()} == {len(columns)}
+
+
+def test_logged_acceptance_has_a_line_for_each_system() -> None:
+    assert set(paper.LOGGED_ACCEPTANCE) == {line.key for line in (*curves.FIGURE2, *curves.FIGURE3)}
+
+
+def test_every_printed_sample_has_a_row_and_holds_what_was_given() -> None:
+    printed = [*paper_samples.TABLE3, *paper_samples.TABLE8, *paper_samples.TABLE9]
+    titles = {line.title for line in (*samples._KEYWORDS, *samples._TEMPLATES)}
+    assert len({one.id for one in printed}) == len(printed) == 9
+    for one in printed:
+        assert set(one.outputs) <= titles
+        constraints = constraints_of(one.input)
+        for sentence in (one.reference, *one.outputs.values()):
+            assert all(word in sentence for word in constraints.locked_words if word not in (".", ","))
+
+
+def test_every_recipe_is_a_system() -> None:
+    assert set(RECIPES) <= set(SYSTEMS)

@@ -1,0 +1,264 @@
+"""The paper's tables and figures on made sentences: complete, resumable, refused where they would be mixed."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redraft import batch
+from redraft.errors import InputError, OutputError, PackError
+from redraft.experiments import result, scores, systems
+from redraft.experiments.outputs import HUMAN
+from redraft.experiments.reproduce import EXPERIMENTS, Rerun, reproduce
+from redraft.experiments.run import Run
+from redraft.experiments.systems import NOT_YET, System
+from redraft.models.pack import Pack, open_pack
+from redraft.recipes import build, recipe
+from redraft.writer import Writer
+from tests.experiments.conftest import Quiet
+
+Finished = tuple[Run, Rerun]
+
+
+def _texts(folder: Path) -> dict[str, list[tuple[Any, str]]]:
+    found = {}
+    for path in sorted(folder.glob("outputs/*/*.jsonl")):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        found[str(path.relative_to(folder))] = [(line["id"], line["text"]) for line in lines]
+    return found
+
+
+@pytest.fixture
+def run(data: Path, tiny_pack: Pack, tmp_path: Path) -> Run:
+    return Run(data, tmp_path / "out", num=2, steps=3, pack=str(tiny_pack.folder), systems=("l-mcmc",))
+
+
+def test_every_table_and_figure_is_written(finished: Finished) -> None:
+    run, done = finished
+    assert [one.name for one in done.results] == [*(f"table{i}" for i in range(1, 10)), "figure2", "figure3", "figure4"]
+    for one in done.results:
+        assert result.read(run.out / f"{one.name}.json") == one
+        assert (run.out / f"{one.name}.md").read_text().startswith(f"# {one.title}")
+        assert list(csv.DictReader((run.out / f"{one.name}.csv").read_text().splitlines()))
+        if not one.groups:  # sentences are no picture
+            assert (run.out / f"{one.name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "| gbs | not there yet |" in (run.out / "README.md").read_text()
+
+
+def test_the_human_reference_stands_beside_every_system(finished: Finished) -> None:
+    _, done = finished
+    by_name = {one.name: one for one in done.results}
+    for name in ("table1", "table2", "table4"):
+        nll, ratio = by_name[name].grids[:2]
+        assert nll.metric == "nll_token"
+        human, *others = ratio.rows
+        assert human.system == HUMAN
+        assert all(cell.ours == pytest.approx(1) for cell in human.cells)
+        written = [row for row in others if not row.note and row.system != "template"]
+        assert {row.system for row in written} >= {"l-mcmc", "l-mcmc-c"}
+        assert all(cell.ours for row in written for cell in row.cells)
+    assert by_name["table6"].grids[0].rows[0].system == HUMAN
+
+
+def test_systems_that_are_not_there_are_named(finished: Finished) -> None:
+    _, done = finished
+    assert done.absent["gbs"] == done.absent["x-mcmc"] == NOT_YET
+    assert done.absent["l-mcmc-c-third"] == "not there yet: there is no pack 'english-third'"
+    assert done.absent["smollm2-mcmc"] == "not there yet: smollm2 was not pulled"
+    assert "l-mcmc-c" not in done.absent
+    (gbs,) = [row for row in done.results[0].grids[0].rows if row.system == "gbs"]
+    assert (gbs.note, [cell.ours for cell in gbs.cells]) == (NOT_YET, [None] * 4)
+    assert gbs.cells[0].paper == 3.985
+
+
+def test_fewer_steps_are_taken_from_the_same_chains(finished: Finished) -> None:
+    run, done = finished
+    rows = {row.title: row for row in done.results[0].grids[0].rows}
+    assert {"L-MCMC-C (1; in full 50)", "L-MCMC-C (4; in full 200)"} <= set(rows)
+    lines = [json.loads(line) for line in run.outputs("l-mcmc-c", "keywords-k1").read_text().splitlines()]
+    assert [one["steps"] for one in lines[0]["earlier"]] == list(run.checkpoints) == [1, 2, 3, 4]
+
+
+def test_the_card_of_a_classifier_makes_table_7(finished: Finished) -> None:
+    grids = finished[1].results[6].grids
+    copies = [grid.rows[0].cells for grid in grids]
+    assert [[cell.ours for cell in cells] for cells in copies] == [[0.5, 0.25, 0.75], [None] * 3, [0.5, 0.25, 0.75]]
+    assert [cells[0].paper for cells in copies] == [0.978, 0.989, 0.980]
+    assert [grid.rows[-1].cells[-1].paper for grid in grids] == [0.807, 0.904, 0.825]
+    assert len(finished[1].results[-1].grids) == 4  # heat maps
+
+
+def test_without_a_classifier_the_pages_say_so(run: Run) -> None:
+    done = reproduce(run, ["table7", "figure4"], Quiet())
+    assert done is not None
+    assert "has no classifier" in (run.out / "figure4.md").read_text()
+    assert "no scores of a classifier" in (run.out / "table7.md").read_text()
+    assert (run.out / "figure4.png").exists()
+
+
+def test_a_finished_run_is_not_run_again(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise AssertionError("nothing is missing")
+
+    run, done = finished
+    monkeypatch.setattr(Writer, "write_many", fail)
+    monkeypatch.setattr(scores, "load_judge", fail)
+    watch = Quiet()
+    again = reproduce(run, ["table1"], watch)
+    assert again is not None
+    assert again.results == done.results[:1]
+    assert (watch.said, watch.units) == (["making the pages"], 0)
+
+
+def test_only_what_is_missing_is_run(run: Run) -> None:
+    reproduce(run, ["table9"], Quiet())
+    reproduce(run, ["table6"], Quiet())
+    before = _texts(run.out)
+    watch = Quiet()
+    reproduce(replace(run, num=3), ["table6"], watch)
+    after = _texts(run.out)
+    for path, texts in before.items():
+        assert after[path][: len(texts)] == texts
+    assert [len(after[f"outputs/l-mcmc/keywords-k{k}.jsonl"]) for k in (1, 2, 3, 4)] == [3] * 4
+    assert watch.units == watch.total == 4 * run.steps
+
+
+def test_a_stopped_run_goes_on(run: Run, tmp_path: Path) -> None:
+    whole = replace(run, out=tmp_path / "whole")
+    reproduce(whole, ["table6", "table9"], Quiet())
+    assert reproduce(run, ["table6", "table9"], Quiet(stop_after=12)) is None
+    stopped = _texts(run.out)
+    assert 0 < sum(map(len, stopped.values())) < sum(map(len, _texts(whole.out).values()))
+    reproduce(run, ["table6", "table9"], Quiet())
+    assert _texts(run.out) == _texts(whole.out)
+
+
+def test_a_killed_process_goes_on(run: Run, tmp_path: Path) -> None:
+    """kill -9 as soon as the first outputs are there; then the same command again."""
+    options = ["--data", str(run.data), "--num", "3", "--steps", "4", "--pack", run.pack, "--systems", "l-mcmc"]
+    command = [sys.executable, "-c", "from redraft.app.cli import main; main()", "reproduce", "table4", *options]
+
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    killed = start(run.out)
+    deadline = time.monotonic() + 600
+    while not any(run.out.glob("outputs/*/*.jsonl")) and killed.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    killed.kill()
+    assert killed.wait() in (-signal.SIGKILL, 0)
+    for path in run.out.glob("outputs/*/*.jsonl"):  # as if a line had been torn as well
+        path.write_bytes(path.read_bytes() + '{"id": "torn naï'.encode()[:-1])
+    assert start(run.out).wait() == 0
+    assert start(tmp_path / "whole").wait() == 0
+    assert _texts(run.out) == _texts(tmp_path / "whole")
+    assert (run.out / "table4.csv").read_text().count("\n") == (tmp_path / "whole/table4.csv").read_text().count("\n")
+
+
+def test_scores_survive_a_kill(run: Run, judge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = replace(run, judge=str(judge))
+    assert reproduce(judged, ["table2"], Quiet()) is not None
+    (path,) = run.out.glob("scores/*.jsonl")
+    content = path.read_bytes()
+    before = result.read(run.out / "table2.json")
+    for size in (0, 10, len(content) // 2, len(content) - 3):
+        path.write_bytes(content[:size])
+        done = reproduce(judged, ["table2"], Quiet())
+        assert done is not None
+        ours = [cell.ours for row in done.results[0].grids[0].rows for cell in row.cells]
+        assert ours == pytest.approx([cell.ours for row in before.grids[0].rows for cell in row.cells], abs=1e-5)
+        assert path.read_bytes().count(b"\n") == content.count(b"\n")
+
+
+def test_a_system_that_is_registered_fills_its_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(pack: Pack) -> Writer:
+        chosen = recipe("l-mcmc", num_candidates=3)
+        return Writer(pack, chosen, build(chosen, pack))
+
+    monkeypatch.setitem(systems.SYSTEMS, "gbs", System("gbs", open=opened))
+    monkeypatch.setitem(systems.SYSTEMS, "sep-bf", System("sep-bf", open=opened, most_keywords=1))
+    done = reproduce(replace(run, systems=("gbs", "sep-bf")), ["table6"], Quiet())
+    assert done is not None
+    rows = {row.system: row for row in done.results[0].grids[0].rows}
+    assert all(cell.ours is not None for cell in rows["gbs"].cells)
+    assert [cell.ours is not None for cell in rows["sep-bf"].cells] == [True, False, False, False]
+    assert rows["l-mcmc"].note == "left out"
+
+
+def test_reruns_are_not_mixed(run: Run, guided_pack: Pack, tmp_path: Path) -> None:
+    reproduce(run, ["table9"], Quiet())
+    for change, message in (
+        ({"steps": 4}, "steps 3, now 4"),
+        ({"seed": 1}, "seed 0, now 1"),
+        ({"pack": str(guided_pack.folder)}, "now guided@"),
+    ):
+        with pytest.raises(OutputError, match=message):
+            reproduce(replace(run, **change), ["table9"], Quiet())
+    path = run.outputs("l-mcmc", "paper-templates")
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines, lines[0]]))
+    with pytest.raises(InputError, match="'table9-1' occurs twice"):
+        reproduce(run, ["table9"], Quiet())
+    path.write_text("".join(lines).replace("newspaper reported .", "paper reported .", 1))
+    with pytest.raises(InputError, match="another input"):
+        reproduce(run, ["table9"], Quiet())
+    path.write_text('{"not": "ours"}\n')
+    with pytest.raises(OutputError, match="something else"):
+        reproduce(run, ["table9"], Quiet())
+
+
+def test_what_cannot_be_is_refused_before_any_work(run: Run, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    (empty / "one-billion-word").mkdir(parents=True)
+    (empty / "one-billion-word" / "test.txt").write_text("\n")
+    for changes, names, message in (
+        ({}, ["table10"], "there is no 'table10' to rerun; choose all or some of: table1"),
+        ({"systems": ("l-mcmc", "lstm")}, ["all"], "there is no system 'lstm'; choose some of: sep-bf"),
+        ({"data": tmp_path}, ["table1"], "has no one-billion-word/test.txt"),
+        ({"data": empty}, ["table1"], "is empty"),
+        ({"data": empty}, ["table5"], "has no one-billion-word/dev.txt"),
+        ({"num": 10_000}, ["table1"], "ask for --num"),
+        ({"pack": "nowhere"}, ["table1"], "there is no pack 'nowhere'"),
+        ({"judge": "smollm2"}, ["table1"], "run: redraft pull smollm2"),
+        ({"judge": str(tmp_path / "none")}, ["table1"], "does not exist"),
+        ({"judge": str(empty)}, ["table1"], "cannot be loaded"),
+    ):
+        with pytest.raises((InputError, PackError), match=message):
+            reproduce(replace(run, **changes), names, Quiet())
+    assert not run.out.exists()
+    for name, value in (("num", 0), ("steps", 0), ("seed", -1)):
+        with pytest.raises(InputError, match=f"--{name} must be at least"):
+            replace(run, **{name: value})
+
+
+def test_two_processes_may_write_for_one_folder(run: Run) -> None:
+    class Nested(Quiet):
+        def begin(self, units: int) -> None:
+            reproduce(replace(run, systems=("l-mcmc-deletion",)), ["table3"], Quiet())
+
+    assert reproduce(run, ["table3"], Nested()) is not None
+    assert set(_texts(run.out)) == {f"outputs/{name}/paper-keywords.jsonl" for name in ("l-mcmc", "l-mcmc-deletion")}
+    run.outputs("l-mcmc", "paper-keywords").write_text("")
+    with (
+        batch.results(run.outputs("l-mcmc", "paper-keywords")),
+        pytest.raises(OutputError, match="another process is writing to"),
+    ):
+        reproduce(run, ["table3"], Quiet())
+
+
+def test_the_experiments_are_those_of_the_paper() -> None:
+    assert list(EXPERIMENTS) == [*(f"table{i}" for i in range(1, 10)), "figure2", "figure3", "figure4"]
+
+
+def test_an_ablation_takes_its_own_pack(guided_pack: Pack, tiny_pack: Pack) -> None:
+    system = System("x", "l-mcmc-c", pack=str(guided_pack.folder))
+    assert systems.absence(system, tiny_pack) is None
+    assert systems.absence(System("x", "l-mcmc-c"), tiny_pack) == "not there yet: pack tiny has no classifier"
+    assert open_pack(str(guided_pack.folder)).name == "guided"
