@@ -9,9 +9,8 @@ from redraft.experiments.pictures import message
 from redraft.experiments.result import Cell, Grid, Result, Row
 from redraft.experiments.systems import NOT_YET
 from redraft.predict import heat_map
-from redraft.predict.classifier import Classifier, load_classifier
+from redraft.predict.classifier import CLASSIFIER, Classifier, pack_classifier
 from redraft.predict.learned import LABELLED
-from redraft.recipes import CLASSIFIER
 
 # The paper's own drafts are in its pictures alone. These show what it describes; the second and third are its examples
 # of a missing and of a wrong word.
@@ -28,7 +27,7 @@ def _figure4(bench: Bench) -> Result:
     if CLASSIFIER not in bench.pack.parts:
         note = f"{NOT_YET}: pack {bench.pack.name} has no classifier, so there is no learned prior to show."
         return Result("figure4", _TITLE, notes=(note,), alt=f"No picture: {note}")
-    classifier = load_classifier(bench.pack.folder)
+    classifier = pack_classifier(bench.pack)
     grids = tuple(_grid(classifier, name, draft) for name, draft in _DRAFTS.items())
     alt = "Four heat maps, words across and actions down: the darker, the likelier is the action there."
     notes = ("Insert means before the word; the last column is the end of the sentence.",)

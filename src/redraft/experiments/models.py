@@ -17,7 +17,7 @@ from redraft.experiments.result import Cell, Grid, Result, Row
 from redraft.experiments.run import Run
 from redraft.experiments.systems import NOT_YET
 from redraft.models.lstm_files import load_network
-from redraft.recipes import CLASSIFIER
+from redraft.predict.classifier import CLASSIFIER
 from redraft.training.lm import DIRECTIONS, Direction, encode, sentence_nll
 
 Words = tuple[str, ...]
