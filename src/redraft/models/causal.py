@@ -30,6 +30,7 @@ Tokens = tuple[int, ...]
 _NEWLINE = "\n"
 _DEFAULT_START = ".\n"  # a line has ended: of all starts without words of their own, sentences are likeliest after it
 _MAX_SCORES = 1 << 26  # numbers in one call's output, a vocabulary for each token: a quarter of a gigabyte
+_KEPT = 1 << 16  # sentences whose scores are remembered
 _CALL_TOKENS = 26  # a call costs as much as this many tokens: more padding than that and two calls are cheaper
 
 
@@ -70,6 +71,7 @@ class _Row(NamedTuple):
 class _Unread(NamedTuple):
     """A sentence that is being scored: the tokens left, what was read, the log-probability up to the first one left."""
 
+    words: Words
     tokens: Tokens
     past: _Past
     kept: int
@@ -101,6 +103,7 @@ class CausalReader:
         self.end = self._end_token()
         self._goes_on = context.endswith((" ", "\t"))  # the sentence stands in the context's line
         self._start = self._start_tokens(context, lead)
+        self.known: dict[Words, float] = {}
         self._empty = self._read_start()
         self._table = _WordTable(words, self._tokens_of) if words else None
 
@@ -223,22 +226,26 @@ class CausalReader:
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
     ) -> "CausalScoring":
         """The same, a few tokens at a time."""
-        rows = []
-        for slot, filled, reading in zip(slots, fillings, readings, strict=True):
-            tokens = [self.tokens(slot.fill(words)) for words in filled]
-            kept = [min(_shared(new, reading.tokens), slot.start) for new in tokens]
-            rows.append(
-                [
-                    _Unread(
-                        _flat(new[count:]),
-                        reading.past,
-                        reading.num_tokens(count),
-                        self._start_score(reading, new, count),
-                    )
-                    for new, count in zip(tokens, kept, strict=True)
-                ]
-            )
+        rows = [
+            [self._unread(slot.fill(words), slot.start, reading) for words in filled]
+            for slot, filled, reading in zip(slots, fillings, readings, strict=True)
+        ]
         return CausalScoring(self, rows)
+
+    def _unread(self, words: Words, start: int, reading: Reading) -> "_Unread":
+        """A sentence that is as a reading has it up to a place, to be scored from there unless it was scored before."""
+        if words in self.known:
+            return _Unread(words, (), reading.past, 0, self.known[words])
+        tokens = self.tokens(words)
+        kept = min(_shared(tokens, reading.tokens), start)
+        score = self._start_score(reading, tokens, kept)
+        return _Unread(words, _flat(tokens[kept:]), reading.past, reading.num_tokens(kept), score)
+
+    def remember(self, words: Words, log_prob: float) -> None:
+        """A chain often comes back to a sentence: a refused proposal, the word that stood there already."""
+        self.known[words] = log_prob
+        if len(self.known) > _KEPT:
+            del self.known[next(iter(self.known))]
 
     def _start_score(self, reading: Reading, tokens: tuple[Tokens, ...], kept: int) -> float:
         """Log-probability of the words that were read before, and of the first token after them: known already."""
@@ -386,10 +393,12 @@ class CausalScoring:
             for row, at in enumerate(group):
                 i, j = places[at]
                 length = len(chunks[at].tokens)
-                tokens, past, kept, log_prob = left[at]
+                words, tokens, past, kept, log_prob = left[at]
                 if length < len(tokens):
                     past = past.first(kept).then(_Past(*(part[row] for part in added)).first(length))
-                self._rows[i][j] = _Unread(tokens[length:], past, kept + length, log_prob + scores[row])
+                else:
+                    self._reader.remember(words, log_prob + scores[row])
+                self._rows[i][j] = _Unread(words, tokens[length:], past, kept + length, log_prob + scores[row])
 
 
 class _WordTable:
