@@ -28,10 +28,10 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_generate_and_infill_print_a_sentence(run: Any) -> None:
-    words = run("generate", "dog", "old man", "--seed", "1").output
+    words = run("generate", "dog", "old man", "--seed", "1").stdout
     assert "dog" in words
     assert "old man" in words
-    assert run("infill", "The dog ___ the sea .", "--seed", "1").output.startswith("The dog ")
+    assert run("infill", "The dog ___ the sea .", "--seed", "1").stdout.startswith("The dog ")
 
 
 def test_json_is_the_same_for_the_same_seed(run: Any) -> None:
@@ -46,7 +46,7 @@ def test_num_and_trace(run: Any) -> None:
     drafts = json.loads(run("generate", "dog", "--num", "3", "--trace", "--json", "--seed", "3").stdout)["drafts"]
     assert len(drafts) == 3
     assert set(drafts[0]["trace"][0]) == {"action", "position", "old", "new", "log_ratio", "accepted", "nll"}
-    shown = run("generate", "dog", "--trace", "--seed", "3").output
+    shown = run("generate", "dog", "--trace", "--seed", "3").stdout
     assert "insert" in shown
     assert len(shown.splitlines()) == 9
 
