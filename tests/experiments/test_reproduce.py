@@ -20,9 +20,12 @@ from redraft.experiments.reproduce import EXPERIMENTS, Rerun, reproduce
 from redraft.experiments.run import Run
 from redraft.experiments.systems import NOT_YET, System
 from redraft.models.pack import Pack, open_pack
+from redraft.models.xlnet_files import save_xlnet
 from redraft.recipes import build, recipe
+from redraft.training.parts import Additions, add_parts
 from redraft.writer import Writer
 from tests.experiments.conftest import Quiet
+from tests.xlnets import make_network, make_pieces
 
 Finished = tuple[Run, Rerun]
 
@@ -262,3 +265,21 @@ def test_an_ablation_takes_its_own_pack(guided_pack: Pack, tiny_pack: Pack) -> N
     assert systems.absence(system, tiny_pack) is None
     assert systems.absence(System("x", "l-mcmc-c"), tiny_pack) == "not there yet: pack tiny has no classifier"
     assert open_pack(str(guided_pack.folder)).name == "guided"
+
+
+def test_an_xlnet_in_the_pack_fills_its_rows(
+    run: Run, tiny_pack: Pack, made_corpus: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("xlnet")
+    pieces = make_pieces(made_corpus, folder)
+    save_xlnet(folder, make_network(pieces), pieces)
+    sets = {"some": ["The dog sees the sea."]}
+    pack = add_parts(tiny_pack, folder / "pack", Additions(xlnets=(str(folder),)), sets)
+    with_xlnet = replace(run, num=1, steps=2, pack=str(pack.folder), systems=("x-mcmc",))
+    done = reproduce(with_xlnet, ["table5", "figure3"], Quiet())
+    assert done is not None
+    per_piece, per_word = (grid.rows[1] for grid in done.results[0].grids)
+    assert (per_piece.title, per_piece.note) == ("XLNet-based", "")
+    assert all(piece.ours < word.ours for piece, word in zip(per_piece.cells, per_word.cells, strict=True))
+    x_mcmc, guided = done.results[1].grids[1].rows
+    assert (x_mcmc.note, guided.note) == ("", "not there yet: pack tiny has no classifier")

@@ -17,8 +17,12 @@ from redraft.experiments.result import Cell, Grid, Result, Row
 from redraft.experiments.run import Run
 from redraft.experiments.systems import NOT_YET
 from redraft.models.lstm_files import load_network
+from redraft.models.xlnet import Order
+from redraft.models.xlnet_pack import load_part, part_for
 from redraft.predict.classifier import CLASSIFIER
 from redraft.training.lm import DIRECTIONS, Direction, encode, sentence_nll
+from redraft.training.xlnet import encode as encode_pieces
+from redraft.training.xlnet import sentence_nll as xlnet_nll
 
 Words = tuple[str, ...]
 _PER_INPUT = 5  # sentences for each input of --num: to score a text is quick, and more of them give a closer figure
@@ -44,20 +48,22 @@ def _judged(bench: Bench, looks: Iterable[Look]) -> list[str]:
 def _table5(bench: Bench) -> Result:
     sentences = _sentences(bench.run)
     lstm = [_lstm(bench, direction, sentences) for direction in DIRECTIONS]
+    xlnet = [_xlnet(bench, Order(direction), sentences) for direction in DIRECTIONS]
     per_token, per_word = _by_judge(bench, sentences)
     judge_row = f"GPT-2 (small); here {judge_name(bench)}"
 
-    def grid(metric: str, title: str, judge: Metric | None, published: paper.Figures) -> Grid:
+    def grid(which: int, metric: str, title: str, judge: Metric | None, published: paper.Figures) -> Grid:
+        own = [found and found[which] for found in xlnet]
         rows = (
             _row("LSTM-based", "LSTM-based", lstm, published, "" if any(lstm) else f"{NOT_YET}: not in this pack"),
-            _row("XLNet-based", "XLNet-based", [None, None], published, NOT_YET),
+            _row("XLNet-based", "XLNet-based", own, published, "" if any(own) else f"{NOT_YET}: not in this pack"),
             _row(judge_row, "GPT-2 (small)", [judge, None], published, ""),
         )
         return Grid(metric, title, "nats", "lower", _COLUMNS, rows)
 
     grids = (
-        grid("nll_token", "NLL per token", per_token, paper.TABLE5),
-        grid("nll_word", "NLL per word", per_word, {}),
+        grid(0, "nll_token", "NLL per token", per_token, paper.TABLE5),
+        grid(1, "nll_word", "NLL per word", per_word, {}),
     )
     notes = (
         f"{len(sentences)} sentences of {sets.VALIDATION.as_posix()}, which is what human text costs each model.",
@@ -90,6 +96,20 @@ def _lstm(bench: Bench, direction: Direction, sentences: Sequence[Words]) -> Met
     pack = f"{bench.pack.name}@{bench.pack.fingerprint}"
     losses = sentence_nll(network, encoded, direction)
     return share("nll_token", "nats", losses, [length + 1.0 for length in encoded.lengths], model=f"{pack}/{direction}")
+
+
+def _xlnet(bench: Bench, order: Order, sentences: Sequence[Words]) -> tuple[Metric, Metric] | None:
+    """Per piece and per word."""
+    part = part_for(bench.pack, order)
+    if part is None:
+        return None
+    network, splitter = load_part(bench.pack, part)
+    encoded, num_words = encode_pieces(splitter, (text.detokenise(words) for words in sentences))
+    losses = xlnet_nll(network, splitter, encoded, order)
+    model = f"{bench.pack.name}@{bench.pack.fingerprint}/{part}/{order.value}"
+    counts = ("nll_token", encoded.lengths), ("nll_word", num_words)
+    per_token, per_word = (share(name, "nats", losses, [n + 1.0 for n in num], model=model) for name, num in counts)
+    return per_token, per_word
 
 
 def _by_judge(bench: Bench, sentences: Sequence[Words]) -> tuple[Metric | None, Metric | None]:

@@ -11,9 +11,9 @@ from torch import nn
 from redraft.errors import PackError
 from redraft.files import replacing
 from redraft.models.pack import Pack
-from redraft.models.pieces import PIECES
+from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.quantise import quantise
-from redraft.models.xlnet import Order
+from redraft.models.xlnet import Order, XlnetLM
 from redraft.models.xlnet_files import CONFIG, WEIGHTS, load_xlnet, pieces_sha256
 from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader, reader
 
@@ -40,13 +40,19 @@ def load_readers(pack: Pack, orders: Iterable[Order]) -> dict[Order, XlnetReader
     words: dict[str, PieceWords] = {}  # of each vocabulary, so that proposers that are multiplied share theirs
     for part in dict.fromkeys(part_of.values()):
         pieces = pack.parts[part]["pieces"]
-        networks[part], splitter, _ = load_xlnet(pack.part_folder(part), pack.path(pieces))
+        networks[part], splitter = load_part(pack, part)
         if pieces not in words:
             words[pieces] = PieceWords(splitter)
     return {
         order: reader(f"{pack.name}/{part}", networks[part], words[pack.parts[part]["pieces"]], order)
         for order, part in part_of.items()
     }
+
+
+def load_part(pack: Pack, part: str) -> tuple[XlnetLM, SentencePieces]:
+    """The network of a part and its vocabulary."""
+    network, splitter, _ = load_xlnet(pack.part_folder(part), pack.path(pack.parts[part]["pieces"]))
+    return network, splitter
 
 
 def part_for(pack: Pack, order: Order) -> str | None:

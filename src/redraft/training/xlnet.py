@@ -228,6 +228,13 @@ class XlnetTask:
         return nll_by_order(self._network, self._splitter, data, num_words, self._orders, rows)
 
 
+@torch.inference_mode()
+def sentence_nll(network: XlnetLM, splitter: SentencePieces, data: Encoded, order: Order) -> NDArray[np.float64]:
+    """Negative log-likelihood of each sentence read forward or backward, its end counted."""
+    predict = Predictor(network, splitter)
+    return np.array([network.loss(*predict([data.sentence(row)], order)).item() for row in range(len(data))])
+
+
 def nll_by_order(
     network: XlnetLM,
     splitter: SentencePieces,
