@@ -152,3 +152,21 @@ def test_steps_are_the_recipes_unless_given(tiny_pack: Pack, target: Path) -> No
     writer = redraft.load(str(tiny_pack.folder), target=str(target))
     assert writer.complete(Settings()).steps == writer.recipe.steps < 200
     assert writer.complete(Settings(steps=0)).steps == 0
+
+
+def test_cheap_steps_come_first(tiny_pack: Pack, target: Path) -> None:
+    writer = redraft.load(str(tiny_pack.folder), target=str(target), num_candidates=10)
+    asked: list[int] = []
+
+    def observe(step: int, *_: object) -> bool:
+        asked.append(step)
+        return True
+
+    (draft,) = writer.write(_INPUTS[0], Settings(steps=2, seed=1), observe)
+    assert asked == [0] * writer.recipe.warm_steps + [0, 1]
+    assert (
+        len(writer.write(_INPUTS[0], Settings(steps=0, seed=1))[0].words) > 5
+    )  # a sentence before the target is asked
+    assert f"{writer.recipe.warm_steps} cheap, 2|" in draft.signature
+    (stopped,) = writer.write(_INPUTS[0], Settings(seed=1), lambda *_: False)
+    assert (stopped.text, stopped.steps) == ("Dog park.", 0)

@@ -31,7 +31,8 @@ _PROPOSERS = {
 }
 
 PULLED = "smollm2"  # the target of the default recipe, where it was pulled
-_NUM_SCORED, _CAUSAL_STEPS = 16, 30  # for a target that costs a thousand times as much as the LSTM models
+_NUM_SCORED, _CAUSAL_STEPS = 16, 30  # for a target that costs a hundred times as much as the LSTM models
+_WARM_STEPS = 60  # these make a sentence of the keywords, which the others then mend
 
 
 class Family(enum.Enum):
@@ -56,6 +57,7 @@ class Recipe:
     target: str | None = None  # a causal model that decides; None leaves it to the pack's forward model
     num_scored: int | None = None  # how many of the K candidates such a target scores; None for all
     steps: int = 200
+    warm_steps: int = 0  # steps with the pack's forward model as target, before those with a causal one
 
 
 RECIPES = {
@@ -74,6 +76,7 @@ RECIPES = {
             target=PULLED,
             num_scored=_NUM_SCORED,
             steps=_CAUSAL_STEPS,
+            warm_steps=_WARM_STEPS,
         ),
         Recipe(
             "smollm2-mcmc-c",
@@ -82,6 +85,7 @@ RECIPES = {
             target=PULLED,
             num_scored=_NUM_SCORED,
             steps=_CAUSAL_STEPS,
+            warm_steps=_WARM_STEPS,
         ),
     )
 }
@@ -125,7 +129,7 @@ def recipe(
         chosen = replace(chosen, generator=Generator(generator))
     if target is not None:
         if chosen.target is None:  # so far the pack decided, and could afford more
-            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS)
+            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS, warm_steps=_WARM_STEPS)
         chosen = replace(chosen, target=target)
     if num_scored is not None:
         if not 1 <= num_scored <= chosen.num_candidates:
@@ -154,6 +158,11 @@ def build(
     # A sampler needs every action and its reverse; a search takes those of its recipe.
     actions = recipe.actions if recipe.kernel is KernelName.PAPER else kernel.actions
     return Sampler(Target(scorer, power, soft), candidates, _prior(recipe, pack), kernel, actions)
+
+
+def build_warm_up(recipe: Recipe, pack: Pack) -> Sampler | None:
+    """The sampler of the steps before, which the pack's own models take; None for recipes without."""
+    return build(replace(recipe, target=None, num_scored=None), pack) if recipe.warm_steps else None
 
 
 def _two_stages(

@@ -97,11 +97,41 @@ class _Track:
         self.earlier.append(Earlier(self.steps, sentence.text, nll))
 
 
+_GoesOn = Callable[[int, Sequence[_Track]], bool]
+
+
+def _walk(
+    sampler: Sampler,
+    chains: Sequence[Chain],
+    states: list[State],
+    tracks: Sequence[_Track],
+    steps: int,
+    checkpoints: Sequence[int],
+    goes_on: _GoesOn,
+) -> None:
+    """Take chains some steps on, and keep track of them."""
+    for track, state in zip(tracks, states, strict=True):
+        track.visit(state)
+    for step in range(steps):
+        if not goes_on(step, tracks):
+            break
+        results = sampler.step(chains, states)
+        states = [state for state, _ in results]
+        for track, (state, revision) in zip(tracks, results, strict=True):
+            track.steps += 1
+            if revision is not None:
+                track.trace.append(revision)
+                if revision.accepted:
+                    track.visit(state)
+            if track.steps in checkpoints:
+                track.mark()
+
+
 class Writer:
     """Models, ready to write. Make one with ``redraft.load()``."""
 
-    def __init__(self, pack: Pack, recipe: Recipe, sampler: Sampler):
-        self.pack, self.recipe, self.sampler = pack, recipe, sampler
+    def __init__(self, pack: Pack, recipe: Recipe, sampler: Sampler, warm_up: Sampler | None = None):
+        self.pack, self.recipe, self.sampler, self._warm_up = pack, recipe, sampler, warm_up
 
     def generate(
         self,
@@ -162,27 +192,24 @@ class Writer:
     def _run(
         self, chains: Sequence[Chain], settings: Settings, started: float, observe: Observer | None
     ) -> list[_Track]:
+        def goes_on(step: int, tracks: Sequence[_Track]) -> bool:
+            _, nll, sentence = min((track.best[0] for track in tracks), key=lambda entry: entry[:2])
+            in_time = not settings.time_limit or time.monotonic() - started <= settings.time_limit
+            return in_time and (observe is None or observe(step, sentence, nll))
+
         tracks = [_Track(chain.constraints, settings.num) for chain in chains]
-        states = self.sampler.init(chains)
-        for track, state in zip(tracks, states, strict=True):
-            track.visit(state)
-        for step in range(settings.steps or 0):
-            best = min((track.best[0] for track in tracks), key=lambda entry: entry[:2])
-            if observe and not observe(step, best[2], best[1]):
-                break
-            if settings.time_limit and time.monotonic() - started > settings.time_limit:
-                break
-            results = self.sampler.step(chains, states)
-            states = [state for state, _ in results]
-            for track, (state, revision) in zip(tracks, results, strict=True):
-                track.steps += 1
-                if revision is not None:
-                    track.trace.append(revision)
-                    if revision.accepted:
-                        track.visit(state)
-                if track.steps in settings.checkpoints:
-                    track.mark()
+        states = self._start(chains, goes_on)
+        _walk(self.sampler, chains, states, tracks, settings.steps or 0, settings.checkpoints, goes_on)
         return tracks
+
+    def _start(self, chains: Sequence[Chain], goes_on: "_GoesOn") -> list[State]:
+        """The constraints alone, or the best drafts that the cheap steps before have come to."""
+        if self._warm_up is None:
+            return self.sampler.init(chains)
+        tracks = [_Track(chain.constraints, 1) for chain in chains]
+        states = self._warm_up.init(chains)
+        _walk(self._warm_up, chains, states, tracks, self.recipe.warm_steps, (), lambda _, found: goes_on(0, found))
+        return self.sampler.read(chains, [track.best[0][2] for track in tracks])
 
     def complete(self, settings: Settings) -> Settings:
         """Settings with the recipe's number of steps where none is given."""
@@ -196,6 +223,10 @@ class Writer:
             seed.isdigit() and settings.seed in (None, int(seed)) and signature == self._signature(settings, int(seed))
         )
 
+    def _num_steps(self, settings: Settings) -> str:
+        warm = self.recipe.warm_steps
+        return f"{warm} cheap, {settings.steps}" if warm else f"{settings.steps}"
+
     @property
     def _num_candidates(self) -> str:
         scored = self.recipe.num_scored
@@ -206,7 +237,7 @@ class Writer:
             "redraft": VERSION,
             "recipe": self.recipe.name,
             "pack": f"{self.pack.name}@{self.pack.fingerprint}",
-            "steps": settings.steps,
+            "steps": self._num_steps(settings),
             "candidates": self._num_candidates,
             "generator": self.recipe.generator.value,
             "kernel": self.recipe.kernel.value,
@@ -288,4 +319,5 @@ def load(
         generator=generator,
         target=target,
     )
-    return Writer(opened, chosen, recipes.build(chosen, opened, power=power, soft=tuple(soft), context=context))
+    sampler = recipes.build(chosen, opened, power=power, soft=tuple(soft), context=context)
+    return Writer(opened, chosen, sampler, recipes.build_warm_up(chosen, opened))

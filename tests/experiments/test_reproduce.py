@@ -72,7 +72,9 @@ def test_the_human_reference_stands_beside_every_system(finished: Finished) -> N
 
 def test_systems_that_are_not_there_are_named(finished: Finished) -> None:
     _, done = finished
-    assert done.absent["gbs"] == done.absent["x-mcmc"] == NOT_YET
+    assert done.absent["gbs"] == NOT_YET
+    lacks = "pack guided has no XLNet that reads forward and no XLNet that reads backward"
+    assert done.absent["x-mcmc"] == f"{NOT_YET}: {lacks}"
     assert done.absent["l-mcmc-c-third"] == "not there yet: there is no pack 'english-third'"
     assert done.absent["smollm2-mcmc"] == "not there yet: smollm2 was not pulled"
     assert "l-mcmc-c" not in done.absent
@@ -280,6 +282,6 @@ def test_an_xlnet_in_the_pack_fills_its_rows(
     assert done is not None
     per_piece, per_word = (grid.rows[1] for grid in done.results[0].grids)
     assert (per_piece.title, per_piece.note) == ("XLNet-based", "")
-    assert all(piece.ours < word.ours for piece, word in zip(per_piece.cells, per_word.cells, strict=True))
+    assert all(piece.ours <= word.ours for piece, word in zip(per_piece.cells, per_word.cells, strict=True))
     x_mcmc, guided = done.results[1].grids[1].rows
     assert (x_mcmc.note, guided.note) == ("", "not there yet: pack tiny has no classifier")
