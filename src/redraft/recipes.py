@@ -32,7 +32,7 @@ _PROPOSERS = {
 
 PULLED = "smollm2"  # the target of the default recipe, where it was pulled
 _NUM_SCORED, _CAUSAL_STEPS = 16, 30  # for a target that costs a hundred times as much as the LSTM models
-_WARM_STEPS = 60  # these make a sentence of the keywords, which the others then mend
+_WARM_STEPS = 20  # these make a sentence of the keywords, which the others then mend
 
 
 class Family(enum.Enum):
