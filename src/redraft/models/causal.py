@@ -105,7 +105,7 @@ class CausalReader:
         self._start = self._start_tokens(context, lead)
         self.known: dict[Words, float] = {}
         self._empty = self._read_start()
-        self._table = _WordTable(words, self._tokens_of) if words else None
+        self._table = _WordTable(words, self._encode_many) if words else None
 
     # Text and tokens
 
@@ -117,6 +117,15 @@ class CausalReader:
         ids = self._ids(_NEWLINE + piece)
         known = len(self._anchor)
         return ids[known:] if ids[:known] == self._anchor else self._ids(piece)
+
+    def _encode_many(self, pieces: Sequence[str]) -> list[Tokens]:
+        """The same for many pieces: one call for all is ten times faster."""
+        known = len(self._anchor)
+        found = self._tokenizer([_NEWLINE + piece for piece in pieces], add_special_tokens=False)["input_ids"]
+        return [
+            tuple(ids[known:]) if tuple(ids[:known]) == self._anchor else self._ids(piece)
+            for ids, piece in zip(found, pieces, strict=True)
+        ]
 
     def _end_token(self) -> int:
         # Llama writes a newline as bytes after a space of its own: the last token is the newline.
@@ -404,7 +413,7 @@ class CausalScoring:
 class _WordTable:
     """Which token writes each word: after a space or not, opening a sentence or inside it. -1: it takes several."""
 
-    def __init__(self, words: Sequence[str], encode: Any):
+    def __init__(self, words: Sequence[str], encode_many: Any):
         self.words = tuple(words)
         self._leans = np.array([text.detokenise(("x", word)) == f"x{word}" for word in self.words])
         known = set(self.words)
@@ -412,7 +421,7 @@ class _WordTable:
         doubled = np.array([word[:1].lower() + word[1:] in known and word[:1].isupper() for word in self.words])
         shown = {False: self.words, True: tuple(map(text.capitalise, self.words))}
         self._ids = {
-            (opening, space): np.array([_single(encode(space + word)) for word in shown[opening]])
+            (opening, space): np.array([_single(ids) for ids in encode_many([space + word for word in shown[opening]])])
             for opening, space in itertools.product((False, True), ("", " "))
         }
         for space in ("", " "):
