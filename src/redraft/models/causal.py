@@ -10,7 +10,7 @@ line before the sentence; ``"Weather report: "``, with a space at its end, opens
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -413,26 +413,28 @@ class CausalScoring:
 class _WordTable:
     """Which token writes each word: after a space or not, opening a sentence or inside it. -1: it takes several."""
 
-    def __init__(self, words: Sequence[str], encode_many: Any):
-        self.words = tuple(words)
+    def __init__(self, words: Sequence[str], encode_many: Callable[[Sequence[str]], list[Tokens]]):
+        self.words, self._encode_many = tuple(words), encode_many
         self._leans = np.array([text.detokenise(("x", word)) == f"x{word}" for word in self.words])
-        known = set(self.words)
-        # A word that also stands in the list without its capital is proposed in that form where a sentence opens.
-        doubled = np.array([word[:1].lower() + word[1:] in known and word[:1].isupper() for word in self.words])
-        shown = {False: self.words, True: tuple(map(text.capitalise, self.words))}
-        self._ids = {
-            (opening, space): np.array([_single(ids) for ids in encode_many([space + word for word in shown[opening]])])
-            for opening, space in itertools.product((False, True), ("", " "))
-        }
-        for space in ("", " "):
-            self._ids[True, space][doubled] = -1
         self._marks = np.array([not text.is_word(word) for word in self.words])
+        self._found: dict[tuple[bool, bool], NDArray[np.int64]] = {}  # a second for all words: only what is asked for
         self.proposable = self.ids(False, False, False) >= 0
 
     def ids(self, opening: bool, glued: bool, after_mark: bool) -> NDArray[np.int64]:
-        tight = self._leans | glued
-        ids = np.where(tight, self._ids[opening, ""], self._ids[opening, " "])
-        return np.where(tight & self._marks, -1, ids) if after_mark else ids  # a mark would join the one before
+        if (opening, glued) not in self._found:
+            self._found[opening, glued] = self._ids(opening, self._leans | glued)
+        ids = self._found[opening, glued]
+        # A mark would join the one before.
+        return np.where((self._leans | glued) & self._marks, -1, ids) if after_mark else ids
+
+    def _ids(self, opening: bool, tight: NDArray[np.bool_]) -> NDArray[np.int64]:
+        shown = map(text.capitalise, self.words) if opening else self.words
+        pieces = [word if is_tight else f" {word}" for word, is_tight in zip(shown, tight, strict=True)]
+        ids = np.array([_single(tokens) for tokens in self._encode_many(pieces)])
+        if opening:  # a word that also stands in the list without its capital is proposed in that form
+            known = set(self.words)
+            ids[[word[:1].isupper() and word[:1].lower() + word[1:] in known for word in self.words]] = -1
+        return ids
 
 
 def load_causal(location: str, *, context: str = "", words: Sequence[str] = ()) -> CausalReader:
