@@ -10,7 +10,7 @@ from redraft.app.train_classifier import train_classifier as command
 from redraft.errors import InputError
 from redraft.predict.classifier import LABELS, load_classifier
 from redraft.predict.pieces import SentencePieces
-from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
+from redraft.predict.xlnet import XlnetTokenClassifier
 from redraft.synthesis.run import Settings, synthesise
 from redraft.synthesis.shards import CARD, read_card, read_shard, shard_paths, write_card
 from redraft.synthesis.words import Method
@@ -56,8 +56,7 @@ def test_a_tiny_classifier_overfits_a_batch(data: Path, pieces: Path, network: X
 
 
 def test_training_leaves_a_classifier_with_a_card(data: Path, pieces: Path, tmp_path: Path) -> None:
-    config = XlnetConfig(SentencePieces(pieces).size, **TINY)
-    scores = train_classifier(data, tmp_path, pieces=pieces, config=config, epochs=0.5, batch_pieces=512, quiet=True)
+    scores = train_classifier(data, tmp_path, pieces=pieces, shape=TINY, epochs=0.5, batch_pieces=512, quiet=True)
     assert set(scores) == {"random", "whole"}
     card = json.loads((tmp_path / "card.json").read_text())
     assert card["scores"]["whole"]["macro-average"]["f1"] == pytest.approx(scores["whole"].macro_f1, abs=1e-4)

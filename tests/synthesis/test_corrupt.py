@@ -9,7 +9,7 @@ from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.synthesis.corrupt import Corruptor, draws, method_of, plain
 from redraft.synthesis.labels import Label
 from redraft.synthesis.masked_lstm import PackMaskedLm
-from redraft.synthesis.recipes import PAPER
+from redraft.synthesis.recipes import MIXED, PAPER
 from redraft.synthesis.words import NUM_LIKELY, LikelyWords, Method, RandomWords
 
 _VOCABULARY = Vocabulary([*SPECIALS, "the", "old", "man", "sees", "a", "house", ".", "The", "Paris", "paris", "A"])
@@ -60,6 +60,24 @@ def test_each_instance_carries_the_damage_of_its_recipe() -> None:
             assert labels.count(Label.INSERT) == 0
             right = [w for w, label in zip(words, labels[1:], strict=False) if label == Label.COPY]
             assert len(right) == len(_SENTENCE) - (action == "replace")
+
+
+def test_mixed_instances_have_faults_of_every_kind_which_the_labels_tell() -> None:
+    corruptor = Corruptor(3, MIXED[1:], {Method.MASKED_LM: LikelyWords(_Alphabet())}, _VOCABULARY)
+    sentence = [f"w{i}" for i in range(30)]  # nothing that the alphabet could be taken for
+    seen = set()
+    for instance in corruptor.instances(0, 0, [sentence] * 100):
+        words, labels = instance.labelled
+        last = -1
+        for word, label in zip([*words, "w30"], labels[1:], strict=True):
+            seen.add(label)
+            if label in (Label.REPLACE, Label.DELETE):
+                assert len(word) == 1
+                last += label == Label.REPLACE
+            else:
+                assert int(word[1:]) == last + 1 + (label == Label.INSERT)
+                last = int(word[1:])
+    assert seen == set(Label)
 
 
 def test_blocks_change_nothing() -> None:

@@ -1,9 +1,22 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.sentence import Action
-from redraft.synthesis.recipes import HEAVY_INSERT, MAX_WORDS, MIN_WORDS, NUM_DRAWS, PAPER, Plan, Recipe, plan
+from redraft.synthesis.recipes import (
+    HEAVY_INSERT,
+    MAX_WORDS,
+    MIN_WORDS,
+    MIXED,
+    NUM_DRAWS,
+    PAPER,
+    Fault,
+    Plan,
+    Recipe,
+    plan,
+)
 
 _DRAWS = st.lists(st.floats(0, 1, exclude_max=True), min_size=NUM_DRAWS, max_size=NUM_DRAWS)
 
@@ -16,24 +29,35 @@ def test_the_paper_has_six_instances_a_sentence() -> None:
 
 @given(recipe=st.sampled_from(PAPER + HEAVY_INSERT), size=st.integers(MIN_WORDS, MAX_WORDS), draws=_DRAWS)
 def test_a_plan_stays_inside_the_sentence(recipe: Recipe, size: int, draws: list[float]) -> None:
-    start, end, position, drops = plan(recipe, size, draws)
+    start, end, (fault,) = plan(recipe, size, draws)
     length = end - start
     assert start >= 0
     assert end <= size
     assert length >= (recipe.min_segment or size)
+    assert fault.action is recipe.action
     if recipe.action is Action.INSERT:
         low, high = recipe.share
-        assert max(1, int(low * length)) <= len(drops) <= max(1, int(high * length))
-        assert drops < set(range(length))
+        assert max(1, int(low * length)) <= len(fault.places) <= max(1, int(high * length))
+        assert fault.places < set(range(length))
     else:
-        assert not drops
-        assert 0 <= position <= length - (recipe.action is Action.REPLACE)
+        (place,) = fault.places
+        assert 0 <= place <= length - (recipe.action is Action.REPLACE)
+
+
+@given(recipe=st.sampled_from(MIXED), size=st.integers(MIN_WORDS, MAX_WORDS), draws=_DRAWS)
+def test_mixed_faults_go_from_last_to_first_and_never_touch(recipe: Recipe, size: int, draws: list[float]) -> None:
+    start, end, faults = plan(recipe, size, draws)
+    places = [place for fault in faults for place in fault.places]
+    assert len(places) == len(faults) >= 1
+    assert all(after - before >= 2 for after, before in pairwise(places))
+    assert 0 <= places[-1] <= places[0] < end - start
+    assert all(0 <= fault.draw < 1 for fault in faults)
 
 
 @pytest.mark.parametrize(("size", "num"), [(6, 1), (13, 1), (14, 2), (20, 3), (40, 6), (52, 7)])
 def test_the_paper_drops_fifteen_percent(size: int, num: int) -> None:
     insert_whole = next(recipe for recipe in PAPER if recipe.name == "insert-whole")
-    assert len(plan(insert_whole, size, [0.5] * NUM_DRAWS).drops) == num
+    assert len(plan(insert_whole, size, [0.5] * NUM_DRAWS).faults[0].places) == num
 
 
 def test_segments_have_every_length_and_place() -> None:
@@ -44,4 +68,4 @@ def test_segments_have_every_length_and_place() -> None:
 
 def test_the_last_draw_reaches_the_last_gap() -> None:
     recipe = next(recipe for recipe in PAPER if recipe.name == "delete-whole")
-    assert plan(recipe, 7, [0.999] * NUM_DRAWS) == Plan(0, 7, 7, frozenset())
+    assert plan(recipe, 7, [0.999] * NUM_DRAWS) == Plan(0, 7, (Fault(Action.DELETE, frozenset({7}), 0.999),))

@@ -107,7 +107,7 @@ def test_the_command(made_corpus: Path, tmp_path: Path) -> None:
     options = f"--corpus {made_corpus} --out {tmp_path / 'out'} --num 300 --num-valid 12 --seed 2".split()
     result = CliRunner().invoke(synthesize, [*options, "--method", "random", "--instances", "paper,heavy-insert"])
     assert result.exit_code == 0, result.output
-    assert "304 and 16 sentences" in result.output
+    assert "304 and 12 sentences" in result.output
     card = json.loads((tmp_path / "out" / "card.json").read_text())
     assert card["seed"] == 2
     assert "heavy-insert-whole" in card["recipes"]

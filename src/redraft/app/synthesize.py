@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from redraft.synthesis.run import LoadMaskedLm
 
 _METHODS = ("random", "masked-lm")
-_INSTANCES = ("paper", "heavy-insert")
+_INSTANCES = ("paper", "heavy-insert", "mixed")
 
 
 def _several(choices: tuple[str, ...]) -> Callable[[click.Context, click.Parameter, str], tuple[str, ...]]:
@@ -67,8 +67,7 @@ def synthesize(
     methods = tuple(Method(name) for name in method)
     settings = Settings(corpus, seed, num, num_valid, methods, recipes, max_words)
     load = find_masked_lm(pack, xlnet) if Method.MASKED_LM in methods else None
-    total = sum(settings.num_sources(split) for split in ("train", "valid")) * len(recipes)
-    with _bar(total) as advance:
+    with _bar(settings.total) as advance:
         card = synthesise(settings, out, load_masked_lm=load, workers=workers, progress=advance)
     counts = card["counts"]
     click.echo(f"{counts['train']['sentences']:,} and {counts['valid']['sentences']:,} sentences are in {out}")

@@ -14,8 +14,11 @@ _PATH = click.Path(path_type=Path)
 @click.option("--pieces", type=_PATH, help="SentencePiece vocabulary to start from scratch with.")
 @click.option("--corpus", type=_PATH, help="Without --init and --pieces: text to make the vocabulary from.")
 @click.option("--epochs", type=click.FloatRange(0, min_open=True), default=2.0, show_default=True)
-@click.option("--learning-rate", type=click.FloatRange(0, min_open=True), help="5e-4 from scratch, 1e-4 after --init.")
+@click.option("--learning-rate", type=click.FloatRange(0, min_open=True), help="2e-3 from scratch, 1e-4 after --init.")
 @click.option("--batch", "batch_pieces", type=click.IntRange(64), default=3072, show_default=True, help="Sub-tokens.")
+@click.option("--layers", type=click.IntRange(1), default=4, show_default=True, help="Layers, for scratch.")
+@click.option("--size", type=click.IntRange(4), default=192, show_default=True, help="Width of a layer, for scratch.")
+@click.option("--inner", type=click.IntRange(1), default=512, show_default=True, help="Feed-forward size, for scratch.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(1), help="Cores to use; all by default.")
 def train_classifier(
@@ -27,6 +30,9 @@ def train_classifier(
     epochs: float,
     learning_rate: float | None,
     batch_pieces: int,
+    layers: int,
+    size: int,
+    inner: int,
     seed: int,
     threads: int | None,
 ) -> None:
@@ -46,6 +52,7 @@ def train_classifier(
         out,
         init=init,
         pieces=pieces,
+        shape={"n_layer": layers, "d_model": size, "d_inner": inner},
         epochs=epochs,
         learning_rate=learning_rate,
         batch_pieces=batch_pieces,

@@ -7,7 +7,7 @@ Words are kept in the form in which a draft holds them: the opening word in its 
 it ends up. What a classifier is shown is made of that by ``text.surface``, in training as in sampling.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from redraft.models.base import Slot, Words
 from redraft.models.vocabulary import Vocabulary
 from redraft.sentence import Action
 from redraft.synthesis.labels import Labelled, added, dropped, replaced, segment
-from redraft.synthesis.recipes import NUM_DRAWS, Plan, Recipe, plan
+from redraft.synthesis.recipes import NUM_DRAWS, Fault, Plan, Recipe, plan
 from redraft.synthesis.words import Method, WordSource
 
 _PER_COUNT = 4  # numbers that the generator makes for each value of its counter
@@ -36,19 +36,19 @@ class Instance(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """An instance before its wrong word is known."""
+    """An instance before its wrong words are known."""
 
     source: int
     method: Method
     recipe: Recipe
     plan: Plan
     words: Words
-    draw: float
 
-    @property
-    def slot(self) -> Slot:
-        at = self.plan.start + self.plan.position
-        return Slot(self.words, at, at + (self.recipe.action is Action.REPLACE))
+    def slot(self, fault: Fault) -> Slot:
+        """Where the wrong word goes."""
+        (place,) = fault.places
+        at = self.plan.start + place
+        return Slot(self.words, at, at + (fault.action is Action.REPLACE))
 
 
 def plain(words: Sequence[str], vocabulary: Vocabulary) -> Words:
@@ -94,10 +94,7 @@ class Corruptor:
     def _block(self, split: int, first: int, sentences: Sequence[Sequence[str]]) -> list[Instance]:
         jobs = self._jobs(split, first, sentences)
         wrong = self._wrong_words(jobs)
-        return [
-            Instance(job.source, job.recipe.name, job.method, _spoilt(job, wrong.get(at)))
-            for at, job in enumerate(jobs)
-        ]
+        return [Instance(job.source, job.recipe.name, job.method, _spoilt(job, wrong)) for job in jobs]
 
     def _jobs(self, split: int, first: int, sentences: Sequence[Sequence[str]]) -> list[_Job]:
         numbers = draws(self._seed, split, first, len(sentences), len(self._recipes)).tolist()
@@ -106,23 +103,25 @@ class Corruptor:
         for source, (sentence, rows) in enumerate(zip(sentences, numbers, strict=True), first):
             words, method = plain(sentence, self._vocabulary), method_of(source, methods)
             for recipe, row in zip(self._recipes, rows, strict=True):
-                jobs.append(_Job(source, method, recipe, plan(recipe, len(words), row), words, row[3]))
+                jobs.append(_Job(source, method, recipe, plan(recipe, len(words), row), words))
         return jobs
 
-    def _wrong_words(self, jobs: Sequence[_Job]) -> dict[int, str]:
-        """For each job that needs one, its wrong word."""
-        wrong: dict[int, str] = {}
+    def _wrong_words(self, jobs: Sequence[_Job]) -> Iterator[str]:
+        """The wrong words that the jobs' faults need, in their order."""
+        found: dict[Method, Iterator[str]] = {}
+        needed = [(job, fault) for job in jobs for fault in job.plan.faults if fault.action is not Action.INSERT]
         for method, source in self._word_sources.items():
-            which = [at for at, job in enumerate(jobs) if job.method is method and not job.plan.drops]
-            words = source.words([jobs[at].slot for at in which], [jobs[at].draw for at in which])
-            wrong.update(zip(which, words, strict=True))
-        return wrong
+            own = [(job.slot(fault), fault.draw) for job, fault in needed if job.method is method]
+            found[method] = iter(source.words([slot for slot, _ in own], [draw for _, draw in own]))
+        return (next(found[job.method]) for job, _ in needed)
 
 
-def _spoilt(job: _Job, wrong: str | None) -> Labelled:
+def _spoilt(job: _Job, wrong: Iterator[str]) -> Labelled:
     part = segment(job.words, job.plan.start, job.plan.end)
-    if wrong is None:
-        return dropped(part, job.plan.drops)
-    if job.recipe.action is Action.REPLACE:
-        return replaced(part, job.plan.position, wrong)
-    return added(part, job.plan.position, wrong)
+    for action, places, _ in job.plan.faults:
+        if action is Action.INSERT:
+            part = dropped(part, places)
+        else:
+            (place,) = places
+            part = (replaced if action is Action.REPLACE else added)(part, place, next(wrong))
+    return part

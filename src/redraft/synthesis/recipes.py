@@ -8,7 +8,8 @@ from redraft.sentence import Action
 
 MIN_WORDS, MAX_WORDS = 6, 52  # of a source sentence
 NUM_DRAWS = 64  # uniform numbers that one instance may use; a multiple of four, see redraft.synthesis.corrupt
-_KEYS = 8  # the first of them that order the words for dropping
+_KEYS = 8  # the first of them that order the words
+_MENDED_BY = (Action.REPLACE, Action.INSERT, Action.DELETE)
 
 
 @dataclass(frozen=True)
@@ -16,13 +17,13 @@ class Recipe:
     """How to spoil a sentence so that ``action`` would mend it.
 
     name         as it is stored with the instance
-    action       the revision that the classifier should learn to ask for
+    action       the revision that the classifier should learn to ask for; None spoils in all three ways at once
     min_segment  fewest words of the segment that is cut out first; None takes the whole sentence
-    share        the share of the words that is dropped (for insert), drawn between these two
+    share        the share of the words that is dropped (insert) or spoilt (None), drawn between these two
     """
 
     name: str
-    action: Action
+    action: Action | None
     min_segment: int | None = None
     share: tuple[float, float] = (0.15, 0.15)
 
@@ -40,16 +41,29 @@ HEAVY_INSERT = (
     Recipe("heavy-insert-segment", Action.INSERT, 4, (0.15, 0.90)),
     Recipe("heavy-insert-whole", Action.INSERT, None, (0.15, 0.90)),
 )
-RECIPES = {"paper": PAPER, "heavy-insert": HEAVY_INSERT}
+# Not in the paper either: drafts with several faults, as those in the middle of a chain. They teach faster, too: the
+# paper's have a wrong word in every fourth sentence or so, these in every fifth place.
+MIXED = (
+    Recipe("mixed-segment", None, 6, (0.10, 0.33)),
+    Recipe("mixed-whole", None, None, (0.10, 0.33)),
+)
+RECIPES = {"paper": PAPER, "heavy-insert": HEAVY_INSERT, "mixed": MIXED}
+
+
+class Fault(NamedTuple):
+    """What ``action`` would mend: a wrong word, a word too many before a place, or words that were dropped."""
+
+    action: Action
+    places: frozenset[int]  # in the segment; one for all but insert
+    draw: float  # chooses the wrong word
 
 
 class Plan(NamedTuple):
-    """What a recipe does to one sentence: the segment, then the places in it, counted from its first word."""
+    """What a recipe does to one sentence: the segment, then its faults from the last to the first."""
 
     start: int
     end: int
-    position: int  # the word to replace, or the gap that gets a word
-    drops: frozenset[int]
+    faults: tuple[Fault, ...]
 
 
 def plan(recipe: Recipe, num_words: int, draws: Sequence[float]) -> Plan:
@@ -60,15 +74,38 @@ def plan(recipe: Recipe, num_words: int, draws: Sequence[float]) -> Plan:
         start = int(draws[1] * (num_words - size + 1))
         end = start + size
     size = end - start
+    if recipe.action is None:
+        return Plan(start, end, _mixed(recipe, size, draws))
     if recipe.action is Action.INSERT:
-        return Plan(start, end, 0, _drops(recipe, size, draws))
-    num_places = size if recipe.action is Action.REPLACE else size + 1
-    return Plan(start, end, int(draws[2] * num_places), frozenset())
+        places = frozenset(_order(size, draws)[: _num(recipe, size, draws)])
+    else:
+        num_places = size if recipe.action is Action.REPLACE else size + 1
+        places = frozenset({int(draws[2] * num_places)})
+    return Plan(start, end, (Fault(recipe.action, places, draws[3]),))
 
 
-def _drops(recipe: Recipe, size: int, draws: Sequence[float]) -> frozenset[int]:
+def _num(recipe: Recipe, size: int, draws: Sequence[float]) -> int:
     low, high = recipe.share
     # The epsilon keeps 0.15 * 20 at 3, whatever its binary digits.
-    num = min(max(1, int((low + draws[2] * (high - low)) * size + 1e-9)), size - 1)
-    order = sorted(range(size), key=lambda position: draws[_KEYS + position])
-    return frozenset(order[:num])
+    return min(max(1, int((low + draws[2] * (high - low)) * size + 1e-9)), size - 1)
+
+
+def _order(size: int, draws: Sequence[float]) -> list[int]:
+    """The places of a segment, shuffled."""
+    return sorted(range(size), key=lambda position: draws[_KEYS + position])
+
+
+def _mixed(recipe: Recipe, size: int, draws: Sequence[float]) -> tuple[Fault, ...]:
+    """Faults of all kinds, no two side by side: a label must not hide another."""
+    chosen: set[int] = set()
+    num = _num(recipe, size, draws)
+    for place in _order(size, draws):
+        if len(chosen) < num and not {place - 1, place + 1} & chosen:
+            chosen.add(place)
+    return tuple(_fault(place, draws[_KEYS + place]) for place in sorted(chosen, reverse=True))
+
+
+def _fault(place: int, draw: float) -> Fault:
+    # The first digits of the number have ordered the places; those that follow are as good as two new numbers.
+    kind, word = draw * 2**12 % 1, draw * 2**28 % 1
+    return Fault(_MENDED_BY[int(kind * len(_MENDED_BY))], frozenset({place}), word)

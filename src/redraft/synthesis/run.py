@@ -29,14 +29,17 @@ from redraft.synthesis.words import LikelyWords, MaskedLm, Method, RandomWords, 
 
 WORDS = "words.txt"
 NUM_WORDS = 50_000
-_SPLITS = ("train", "valid")
+SPLITS = ("train", "valid")
 
 LoadMaskedLm = Callable[[], MaskedLm]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is to be made. Numbers of sentences are rounded up to whole source sentences."""
+    """What is to be made. Numbers of sentences are rounded up to whole source sentences.
+
+    ``recipes`` are those of the training set. The validation set has the paper's, so that scores can be compared.
+    """
 
     corpus: Path
     seed: int
@@ -55,9 +58,17 @@ class Settings:
         if not MIN_WORDS <= self.max_words <= MAX_WORDS:
             raise InputError(f"source sentences have at most {MIN_WORDS} to {MAX_WORDS} words, not {self.max_words}")
 
+    def recipes_of(self, split: str) -> tuple[Recipe, ...]:
+        return self.recipes if split == "train" else PAPER
+
     def num_sources(self, split: str) -> int:
         num = self.num if split == "train" else self.num_valid
-        return -(-num // len(self.recipes))
+        return -(-num // len(self.recipes_of(split)))
+
+    @property
+    def total(self) -> int:
+        """Sentences of all splits."""
+        return sum(self.num_sources(split) * len(self.recipes_of(split)) for split in SPLITS)
 
 
 class _Shard(NamedTuple):
@@ -79,7 +90,8 @@ class _Maker:
 
     def make(self, shard: _Shard) -> int:
         """Write a shard; the number of its sentences."""
-        corruptor = Corruptor(self.settings.seed, self.settings.recipes, self._word_sources, self.vocabulary)
+        recipes = self.settings.recipes_of(SPLITS[shard.split])
+        corruptor = Corruptor(self.settings.seed, recipes, self._word_sources, self.vocabulary)
         instances = corruptor.instances(shard.split, shard.first, shard.sentences)
         shards.write_shard(shard.path, instances)
         return len(instances)
@@ -113,7 +125,7 @@ def synthesise(
     description = _description(settings, load_masked_lm and load_masked_lm().card)
     vocabulary = _prepare(settings, out, description)
     maker = _Maker(settings, vocabulary, load_masked_lm)
-    missing = (shard for split in range(len(_SPLITS)) for shard in _missing(settings, out, split, progress))
+    missing = (shard for split in range(len(SPLITS)) for shard in _missing(settings, out, split, progress))
     for num in _made(maker, missing, workers):
         progress(num)
     card = shards.read_card(out) | {"complete": True, "vocabulary": vocabulary.sha256} | _contents(out)
@@ -162,7 +174,7 @@ def _survey(folder: Path) -> tuple[Counter[str], dict[str, int]]:
     Reads all of the corpus, so that a bad file is found before any work.
     """
     chunks: Counter[str] = Counter()
-    available = dict.fromkeys(_SPLITS, 0)
+    available = dict.fromkeys(SPLITS, 0)
     for split, line in _split_lines(folder):
         if "\0" in line:
             raise CorpusError(f"{folder} holds a file with binary data; give text, one sentence a line")
@@ -177,13 +189,13 @@ def _survey(folder: Path) -> tuple[Counter[str], dict[str, int]]:
 
 
 def _check_available(settings: Settings, available: dict[str, int]) -> None:
-    for split in _SPLITS:
+    for split in SPLITS:
         if settings.num_sources(split) and not available[split]:
             raise CorpusError(f"{settings.corpus} is too small: it has no sentence for the {split} set")
 
 
 def _split_lines(folder: Path) -> Iterator[tuple[str, str]]:
-    return ((_SPLITS[corpus.is_held_out(line)], line) for line in corpus.sentences(folder))
+    return ((SPLITS[corpus.is_held_out(line)], line) for line in corpus.sentences(folder))
 
 
 def _sources(settings: Settings, split: str, num: int, available: int) -> Iterator[list[str]]:
@@ -208,20 +220,20 @@ def _sources(settings: Settings, split: str, num: int, available: int) -> Iterat
 
 def _missing(settings: Settings, out: Path, split: int, progress: Callable[[int], None]) -> Iterator[_Shard]:
     """The shards of a split that are still to be made."""
-    name, size = _SPLITS[split], settings.sources_per_shard
+    name, size = SPLITS[split], settings.sources_per_shard
     total = settings.num_sources(name)
     sources = _sources(settings, name, total, shards.read_card(out)["available"][name])
     for number, first in enumerate(range(0, total, size)):
         path = out / f"{name}-{number:05}.parquet"
         sentences = list(islice(sources, min(size, total - first)))
         if path.exists():
-            progress(len(sentences) * len(settings.recipes))
+            progress(len(sentences) * len(settings.recipes_of(name)))
         else:
             yield _Shard(path, split, first, sentences)
 
 
 def _contents(out: Path) -> dict[str, Any]:
-    paths = {split: sorted(out.glob(f"{split}-*.parquet")) for split in _SPLITS}
+    paths = {split: sorted(out.glob(f"{split}-*.parquet")) for split in SPLITS}
     return {
         "counts": {split: shards.count(found) for split, found in paths.items()},
         "shards": {path.name: shards.sha256(path) for found in paths.values() for path in found},

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,11 @@ from redraft.synthesis.words import Method
 from redraft.training.label_scores import LabelScores
 from redraft.training.lm import Batches
 from redraft.training.loop import BEST, Plan, train
+from redraft.training.muon import optimizers
 from redraft.training.processes import WHOLE, Share
 
 IGNORED = 255  # the label of a piece that does not begin a word, and of BOS
-LEARNING_RATE = 5e-4  # from scratch; the paper's 1e-5 is for a model that was trained before
+LEARNING_RATE = 2e-3  # from scratch; the paper's 1e-5 is for a model that was trained before
 FINE_TUNING_RATE = 1e-4
 _SELECTION = 6000  # validation sentences that choose the best checkpoint; the scores are of all of them
 
@@ -95,6 +96,8 @@ class ClassifierTask:
         self._network, self._splitter, self._train, self._valid = network, splitter, train_data, valid_data
         self._batches = Batches(train_data.pieces, batch_pieces, seed)
         self._optimizers: list[torch.optim.Optimizer] = [torch.optim.AdamW(network.parameters(), fused=True)]
+        if isinstance(network, XlnetTokenClassifier):
+            self._optimizers = optimizers(network)
         self._batch_pieces, self._identity = batch_pieces, identity
 
     @property
@@ -154,11 +157,13 @@ def score_sets(network: nn.Module, data: Tagged, padding: int) -> dict[str, Labe
     return {**scores, "whole": whole}
 
 
-def new_classifier(pieces: Path, config: XlnetConfig | None = None, seed: int = 0) -> tuple[nn.Module, Splitter]:
-    """A compact XLNet with fresh weights over a SentencePiece vocabulary."""
+def new_classifier(
+    pieces: Path, shape: Mapping[str, Any] | None = None, seed: int = 0
+) -> tuple[XlnetTokenClassifier, Splitter]:
+    """A compact XLNet with fresh weights over a SentencePiece vocabulary; ``shape`` are fields of its configuration."""
     splitter = SentencePieces(pieces)
     torch.manual_seed(seed)  # torch's initialisers have no generator of their own
-    return XlnetTokenClassifier(config or XlnetConfig(splitter.size), len(LABELS)), splitter
+    return XlnetTokenClassifier(replace(XlnetConfig(splitter.size), **(shape or {})), len(LABELS)), splitter
 
 
 def classifier_from(folder: Path, seed: int = 0) -> tuple[nn.Module, Splitter]:
@@ -166,7 +171,7 @@ def classifier_from(folder: Path, seed: int = 0) -> tuple[nn.Module, Splitter]:
     config = read_config(folder)
     if not (XlnetConfig.supports(config) and (folder / PIECES).exists()):
         return _from_hub(folder)
-    network, splitter = new_classifier(folder / PIECES, XlnetConfig.read(config), seed)
+    network, splitter = new_classifier(folder / PIECES, asdict(XlnetConfig.read(config)), seed)
     if splitter.size != config["vocab_size"]:
         raise InputError(f"{folder / PIECES} has {splitter.size} pieces, the model {config['vocab_size']}")
     own = network.state_dict()
@@ -228,7 +233,7 @@ def train_classifier(
     *,
     init: Path | None = None,
     pieces: Path | None = None,
-    config: XlnetConfig | None = None,
+    shape: Mapping[str, Any] | None = None,
     epochs: float = 2.0,
     learning_rate: float | None = None,
     batch_pieces: int = 3072,
@@ -244,7 +249,7 @@ def train_classifier(
         raise InputError(f"{data} is not complete; run redraft synthesize again to finish it")
     if (init is None) == (pieces is None):
         raise InputError("a classifier starts from another model or from a SentencePiece vocabulary; name one of them")
-    network, splitter = classifier_from(init, seed) if init else new_classifier(pieces or Path(), config, seed)
+    network, splitter = classifier_from(init, seed) if init else new_classifier(pieces or Path(), shape, seed)
     train_data, valid_data = (read_tagged(data, split, splitter) for split in ("train", "valid"))
     spiece = pieces or (init / PIECES if init else None)
     identity = _identity(card, spiece)

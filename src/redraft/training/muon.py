@@ -8,11 +8,21 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 _STEP_RMS = 1.0  # root mean square of a step over the learning rate; some 0.2 for Adam, but Muon bears more
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # a quintic that drives singular values to about 1 in five rounds
 _ROUNDS = 5
+
+
+_MATRICES = (".q", ".k", ".v", ".o", ".r", "layer_1.weight", "layer_2.weight")  # inside the layers of an XLNet
+
+
+def optimizers(network: nn.Module) -> list[torch.optim.Optimizer]:
+    """What trains an XLNet: Muon its matrices, Adam the rest."""
+    inside = [p for name, p in network.named_parameters() if name.endswith(_MATRICES)]
+    others = [p for name, p in network.named_parameters() if not name.endswith(_MATRICES)]
+    return [Muon(inside), torch.optim.AdamW(others, betas=(0.9, 0.98), fused=True)]
 
 
 class Muon(torch.optim.Optimizer):

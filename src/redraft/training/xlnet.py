@@ -21,7 +21,7 @@ from redraft.models.xlnet import Order, XlnetConfig, XlnetLM, sample_columns
 from redraft.models.xlnet_files import load_xlnet, pieces_sha256, save_xlnet
 from redraft.training.lm import MAX_WORDS, Batches
 from redraft.training.loop import BEST, Plan, train
-from redraft.training.muon import Muon
+from redraft.training.muon import optimizers
 from redraft.training.pieces import train_pieces
 from redraft.training.processes import WHOLE, Share, join
 
@@ -175,7 +175,7 @@ class XlnetTask:
         self._predict = Predictor(network, splitter)
         self._batches = Batches(data.train, batch_pieces, seed)
         self._batch_pieces, self._identity, self._log, self._step = batch_pieces, identity, log, 0
-        self._optimizers = _optimizers(network)
+        self._optimizers = optimizers(network)
 
     @property
     def module(self) -> XlnetLM:
@@ -260,16 +260,6 @@ def nll_by_order(
         order.value: round(total / (len(rows) if order is Order.MASKED else words), 4)
         for order, total in totals.items()
     }
-
-
-def _optimizers(network: XlnetLM) -> list[torch.optim.Optimizer]:
-    inside = [p for name, p in network.named_parameters() if _is_matrix(name)]
-    others = [p for name, p in network.named_parameters() if not _is_matrix(name)]
-    return [Muon(inside), torch.optim.AdamW(others, betas=(0.9, 0.98), fused=True)]
-
-
-def _is_matrix(name: str) -> bool:
-    return name.endswith((".q", ".k", ".v", ".o", ".r", "layer_1.weight", "layer_2.weight"))
 
 
 def new_xlnet(pieces: Path, shape: Mapping[str, Any] | None = None, seed: int = 0) -> XlnetLM:
