@@ -112,6 +112,26 @@ def test_a_sentence_is_scored_once(reader, monkeypatch):
     assert list(reader.known) == [("b",), ("c",)]
 
 
+@pytest.mark.parametrize("num", [None, 1])
+def test_what_was_just_scored_is_not_read_again(reader, monkeypatch, num):
+    slot, fillings = Slot(_DOG, 1, 2), [("naïve",), ("house", "of")]
+    (reading,) = reader.read([_DOG], [None])
+    reader.known.clear()
+    scoring = reader.scoring([slot], [fillings], [reading])
+    while scoring.num_left[0].any():
+        scoring.advance([range(2)], num)
+    sentences = [slot.fill(words) for words in fillings]
+    expected = [reader.read([words], [None])[0] for words in sentences]
+    monkeypatch.setattr(reader, "run", None)
+    for got, fresh in zip(reader.read(sentences, [reading, reading]), expected, strict=True):
+        assert got.tokens == fresh.tokens
+        assert got.log_probs == pytest.approx(fresh.log_probs, abs=1e-4)
+        assert torch.stack(got.following).allclose(torch.stack(fresh.following), atol=1e-4)
+        assert all(a.allclose(b, atol=1e-4) for a, b in zip(got.past, fresh.past, strict=True))
+    with pytest.raises(TypeError):  # from elsewhere it has to be read
+        reader.read(sentences[:1], [None])
+
+
 def test_batches_do_not_matter(reader, monkeypatch):
     slots = [Slot(_DOG, 1, 2), Slot(("a", *_DOG * 3), 2, 2)]
     fillings = [[("doctor",), (), ("Obama", "'s")], [("naïve",), ("the",)]]

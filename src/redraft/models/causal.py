@@ -76,6 +76,26 @@ class _Unread(NamedTuple):
     past: _Past
     kept: int
     log_prob: float
+    origin: "_Origin | None" = None  # None where the score was known, or what was read is not kept
+    logits: tuple[Tensor, ...] = ()  # after each token that was read, call by call
+
+
+class _Origin(NamedTuple):
+    """Where the scoring of a sentence set out: its words' tokens, and how many of them a reading had."""
+
+    reading: Reading
+    tokens: tuple[Tokens, ...]
+    kept: int
+
+
+class _Scored(NamedTuple):
+    """A sentence that was scored to its end: what a reading of it is made of."""
+
+    origin: _Origin
+    past: _Past  # of the first ``kept`` tokens
+    kept: int
+    added: _Past  # of the others
+    logits: tuple[Tensor, ...]
 
 
 class CausalReader:
@@ -104,6 +124,7 @@ class CausalReader:
         self._goes_on = context.endswith((" ", "\t"))  # the sentence stands in the context's line
         self._start = self._start_tokens(context, lead)
         self.known: dict[Words, float] = {}
+        self._scored: dict[Words, _Scored] = {}
         self._empty = self._read_start()
         self._table = _WordTable(words, self._encode_many) if words else None
 
@@ -186,31 +207,36 @@ class CausalReader:
     @torch.inference_mode()
     def read(self, sentences: Sequence[Words], old: Sequence[Reading | None]) -> list[Reading]:
         """Read sentences, each from where it leaves its old reading."""
-        tokens = [self.tokens(words) for words in sentences]
         before = [reading or self._empty for reading in old]
-        kept = [_shared(new, reading.tokens) for new, reading in zip(tokens, before, strict=True)]
-        rows = [
-            _Row(_flat(new[count:]), reading.past, reading.num_tokens(count))
-            for new, reading, count in zip(tokens, before, kept, strict=True)
-        ]
-        result: list[Reading | None] = [None] * len(rows)
-        for group in self.groups(rows):
-            logits, added = self.run([rows[i] for i in group])
-            for at, i in enumerate(group):
+        result = [self._recall(*arguments) for arguments in zip(sentences, before, strict=True)]
+        left = [i for i, reading in enumerate(result) if reading is None]
+        tokens = {i: self.tokens(sentences[i]) for i in left}
+        kept = {i: _shared(tokens[i], before[i].tokens) for i in left}
+        rows = {i: _Row(_flat(tokens[i][kept[i] :]), before[i].past, before[i].num_tokens(kept[i])) for i in left}
+        for group in self.groups([rows[i] for i in left]):
+            chosen = [left[at] for at in group]
+            logits, added = self.run([rows[i] for i in chosen])
+            for at, i in enumerate(chosen):
                 length = len(rows[i].tokens)
-                log_dists = [before[i].following[kept[i]], *logits[at, :length].float().log_softmax(-1)]
                 past = before[i].past.first(rows[i].kept).then(_Past(*(part[at] for part in added)).first(length))
-                result[i] = self._reading(tokens[i], before[i], kept[i], log_dists, past)
-        for i, row in enumerate(rows):
+                result[i] = self._reading(_Origin(before[i], tokens[i], kept[i]), logits[at, :length], past)
+        for i, row in rows.items():
             if not row.tokens:
-                past = row.past.first(row.kept)
-                result[i] = self._reading(tokens[i], before[i], kept[i], [before[i].following[kept[i]]], past)
+                origin = _Origin(before[i], tokens[i], kept[i])
+                result[i] = self._reading(origin, before[i].following[0][:0], row.past.first(row.kept))
         return [reading for reading in result if reading is not None]
 
-    def _reading(
-        self, tokens: tuple[Tokens, ...], old: Reading, kept: int, log_dists: Sequence[Tensor], past: _Past
-    ) -> Reading:
-        """``log_dists`` are those of the tokens after the kept words, one by one, and of the end."""
+    def _recall(self, words: Words, old: Reading) -> Reading | None:
+        """The reading of a sentence that was scored from the old one just now: a proposal that was accepted."""
+        found = self._scored.get(words)
+        if found is None or found.origin.reading is not old:
+            return None
+        return self._reading(found.origin, torch.cat(found.logits), found.past.first(found.kept).then(found.added))
+
+    def _reading(self, origin: _Origin, logits: Tensor, past: _Past) -> Reading:
+        """``logits`` are those after each token that the old reading did not have."""
+        old, tokens, kept = origin
+        log_dists = [old.following[kept], *logits.float().log_softmax(-1)]
         log_probs, following = list(old.log_probs[:kept]), list(old.following[: kept + 1])
         at = 0
         for word in tokens[kept:]:
@@ -239,7 +265,9 @@ class CausalReader:
             [self._unread(slot.fill(words), slot.start, reading) for words in filled]
             for slot, filled, reading in zip(slots, fillings, readings, strict=True)
         ]
-        return CausalScoring(self, rows)
+        scoring = CausalScoring(self, rows)
+        self._scored = scoring.scored  # the latest alone: it is large
+        return scoring
 
     def _unread(self, words: Words, start: int, reading: Reading) -> "_Unread":
         """A sentence that is as a reading has it up to a place, to be scored from there unless it was scored before."""
@@ -248,7 +276,8 @@ class CausalReader:
         tokens = self.tokens(words)
         kept = min(_shared(tokens, reading.tokens), start)
         score = self._start_score(reading, tokens, kept)
-        return _Unread(words, _flat(tokens[kept:]), reading.past, reading.num_tokens(kept), score)
+        origin = _Origin(reading, tokens, kept)
+        return _Unread(words, _flat(tokens[kept:]), reading.past, reading.num_tokens(kept), score, origin)
 
     def remember(self, words: Words, log_prob: float) -> None:
         """A chain often comes back to a sentence: a refused proposal, the word that stood there already."""
@@ -379,6 +408,8 @@ class CausalScoring:
 
     def __init__(self, reader: CausalReader, rows: list[list[_Unread]]):
         self._reader, self._rows = reader, rows
+        self._num_kept = 0
+        self.scored: dict[Words, _Scored] = {}  # those that were read to their end, as many as memory bears
 
     @property
     def bounds(self) -> list[Array]:
@@ -399,15 +430,25 @@ class CausalScoring:
             logits, added = self._reader.run([chunks[at] for at in group])
             following = [(*left[at].tokens, self._reader.end)[1 : len(chunks[at].tokens) + 1] for at in group]
             scores = _log_probs_of(logits, following)
-            for row, at in enumerate(group):
+            self._num_kept += logits.numel()
+            for row, (at, score) in enumerate(zip(group, scores, strict=True)):
                 i, j = places[at]
                 length = len(chunks[at].tokens)
-                words, tokens, past, kept, log_prob = left[at]
-                if length < len(tokens):
-                    past = past.first(kept).then(_Past(*(part[row] for part in added)).first(length))
-                else:
-                    self._reader.remember(words, log_prob + scores[row])
-                self._rows[i][j] = _Unread(words, tokens[length:], past, kept + length, log_prob + scores[row])
+                past = _Past(*(part[row] for part in added)).first(length)
+                self._rows[i][j] = self._after(left[at], past, logits[row, :length], score)
+
+    def _after(self, row: _Unread, added: _Past, logits: Tensor, score: float) -> _Unread:
+        """A sentence of which some more tokens were read."""
+        origin = row.origin if self._num_kept <= _MAX_SCORES else None
+        seen = () if origin is None else (*row.logits, logits)
+        log_prob, left = row.log_prob + score, row.tokens[len(logits) :]
+        if left:
+            past = row.past.first(row.kept).then(added)
+            return _Unread(row.words, left, past, row.kept + len(logits), log_prob, origin, seen)
+        self._reader.remember(row.words, log_prob)
+        if origin is not None:
+            self.scored[row.words] = _Scored(origin, row.past, row.kept, added, seen)
+        return _Unread(row.words, (), row.past, row.kept, log_prob)
 
 
 class _WordTable:
