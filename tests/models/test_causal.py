@@ -61,7 +61,7 @@ def _score(reader, words):
 def _plain_loop(reader, tokenizer, words, start="<s>.\n"):
     """One forward call of transformers over all tokens."""
     first = tokenizer.encode(start, add_special_tokens=False)
-    rest = [*itertools.chain(*reader.tokens(words)), *tokenizer.encode("\n", add_special_tokens=False)]
+    rest = [*itertools.chain(*reader.line.tokens(words)), *tokenizer.encode("\n", add_special_tokens=False)]
     with torch.no_grad():
         log_probs = reader._model(input_ids=torch.tensor([[*first, *rest]])).logits[0].double().log_softmax(-1)
     return sum(float(log_probs[len(first) - 1 + at, token]) for at, token in enumerate(rest))
@@ -148,31 +148,33 @@ def test_batches_do_not_matter(reader, monkeypatch):
 @given(_sentences)
 @settings(max_examples=30)
 def test_tokens_spell_the_text(reader, tokenizer, words):
-    assert "".join(reader.pieces(words)) == text.render(words)
-    assert tokenizer.decode([t for word in reader.tokens(words) for t in word]) == text.render(words)
+    assert "".join(reader.line.pieces(words)) == text.render(words)
+    assert tokenizer.decode([t for word in reader.line.tokens(words) for t in word]) == text.render(words)
 
 
 @given(_sentences, _sentences, _sentences)
 @settings(max_examples=30)
 def test_tokens_do_not_hang_on_what_follows(reader, before, left, right):
     before, count = (*before, "dog"), len(before) + 1
-    assert reader.tokens(before + left)[:count] == reader.tokens(before + right)[:count]
+    assert reader.line.tokens(before + left)[:count] == reader.line.tokens(before + right)[:count]
 
 
 @pytest.mark.parametrize("words", ['the dog isn \'t " old . "', '( " the dog " ) , $ 3 !', "Obama 's dog ( naïve ) ?"])
 def test_tokens_are_those_of_the_text(reader, tokenizer, words):
-    found = reader.tokens(tuple(words.split()))
+    found = reader.line.tokens(tuple(words.split()))
     assert list(itertools.chain(*found)) == tokenizer.encode(text.render(words.split()), add_special_tokens=False)
 
 
 def test_tokens_of_a_word_are_the_same_after_any_word(reader):
-    places = [reader.tokens(words) for words in (("a", "dog", "sees"), ("the", "doctor", "sees"), ("$", "3", "sees"))]
+    places = [
+        reader.line.tokens(words) for words in (("a", "dog", "sees"), ("the", "doctor", "sees"), ("$", "3", "sees"))
+    ]
     assert len({tokens[2] for tokens in places}) == 1
 
 
 def test_pieces_are_written_as_people_do(reader):
     words = ("the", "dog", "isn", "'t", '"', "old", '"', "(", "yet", ")", ".")
-    assert reader.pieces(words) == ["The", " dog", " isn", "'t", ' "', "old", '"', " (", "yet", ")", "."]
+    assert reader.line.pieces(words) == ["The", " dog", " isn", "'t", ' "', "old", '"', " (", "yet", ")", "."]
 
 
 def test_the_score_of_no_words_is_the_end(reader, tokenizer):
@@ -189,7 +191,7 @@ def test_the_score_of_no_words_is_the_end(reader, tokenizer):
 )
 def test_context_stands_before_the_sentence(llama, tokenizer, context, start, first):
     reader = CausalReader("tiny", llama, tokenizer, context=context)
-    assert reader.pieces(_DOG)[0] == first
+    assert reader.line.pieces(_DOG)[0] == first
     assert _score(reader, _DOG) == pytest.approx(_plain_loop(reader, tokenizer, _DOG, start), abs=1e-4)
     assert _score(reader, _DOG) != pytest.approx(_score(CausalReader("tiny", llama, tokenizer), _DOG), abs=1e-2)
     assert context in reader.name.encode().decode("unicode_escape")
@@ -223,7 +225,7 @@ def test_proposes_the_next_word(llama, tokenizer):
 
 def test_no_end_at_all(llama):
     bare = make_tokenizer(pad_token="<s>")
-    assert CausalReader("tiny", llama, bare).end == bare.encode("\n")[0]
+    assert CausalReader("tiny", llama, bare).line.end == bare.encode("\n")[0]
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 

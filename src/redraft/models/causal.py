@@ -1,18 +1,12 @@
 """Any causal language model as a scorer of sentences, and as a proposer of next words.
 
-It scores natural text: the words as a reader sees them, with spaces where people write them. Every word (and every
-run of punctuation) is turned into tokens on its own, with the space before it or without, so its tokens do not hang on
-edits elsewhere, and the log-probability of a sentence is that of exactly these tokens, one word after the other, and
-of a line's end.
-
-A sentence is a line of text. Before it stands a start, or a context that a person gives: ``"Weather report:"`` is a
-line before the sentence; ``"Weather report: "``, with a space at its end, opens the sentence's own line.
+The log-probability of a sentence is that of the tokens of its words, one word after the other, and of a line's end; see
+redraft.models.causal_line for how words become tokens.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +17,9 @@ from torch import Tensor
 from redraft import text
 from redraft.errors import InputError
 from redraft.models.base import Slot, Words
+from redraft.models.causal_line import CausalLine, Tokens, WordTable
 from redraft.numerics import Array
 
-Tokens = tuple[int, ...]
-
-_NEWLINE = "\n"
-_DEFAULT_START = ".\n"  # a line has ended: of all starts without words of their own, sentences are likeliest after it
 _MAX_SCORES = 1 << 26  # numbers in one call's output, a vocabulary for each token: a quarter of a gigabyte
 _KEPT = 1 << 16  # sentences whose scores are remembered
 _CALL_TOKENS = 26  # a call costs as much as this many tokens: more padding than that and two calls are cheaper
@@ -116,91 +107,14 @@ class CausalReader:
         words: Sequence[str] = (),
     ):
         self.name = f"{name} after {context!r}" if context else name
-        self._model, self._tokenizer = model, tokenizer
-        self._max_tokens = getattr(model.config, "max_position_embeddings", None)
-        self._anchor = self._ids(_NEWLINE)
-        self._tokens_of = lru_cache(maxsize=1 << 17)(self._encode)
-        self.end = self._end_token()
-        self._goes_on = context.endswith((" ", "\t"))  # the sentence stands in the context's line
-        self._start = self._start_tokens(context, lead)
+        self._model = model
+        self.line = CausalLine(
+            self.name, tokenizer, getattr(model.config, "max_position_embeddings", None), context=context, lead=lead
+        )
         self.known: dict[Words, float] = {}
         self._scored: dict[Words, _Scored] = {}
         self._empty = self._read_start()
-        self._table = _WordTable(words, self._encode_many) if words else None
-
-    # Text and tokens
-
-    def _ids(self, written: str) -> Tokens:
-        return tuple(self._tokenizer.encode(written, add_special_tokens=False))
-
-    def _encode(self, piece: str) -> Tokens:
-        """Tokens of a piece of text inside a line. Some tokenizers put a space before whatever a text begins with."""
-        ids = self._ids(_NEWLINE + piece)
-        known = len(self._anchor)
-        return ids[known:] if ids[:known] == self._anchor else self._ids(piece)
-
-    def _encode_many(self, pieces: Sequence[str]) -> list[Tokens]:
-        """The same for many pieces, in one call of the tokenizer."""
-        known = len(self._anchor)
-        found = self._tokenizer([_NEWLINE + piece for piece in pieces], add_special_tokens=False)["input_ids"]
-        return [
-            tuple(ids[known:]) if tuple(ids[:known]) == self._anchor else self._ids(piece)
-            for ids, piece in zip(found, pieces, strict=True)
-        ]
-
-    def _end_token(self) -> int:
-        # Llama writes a newline as bytes after a space of its own: the last token is the newline.
-        if self._anchor and self._tokenizer.decode(self._anchor[-1:]) == _NEWLINE:
-            return self._anchor[-1]
-        if self._tokenizer.eos_token_id is None:
-            raise InputError(f"the tokenizer of {self.name} has neither a newline nor an end token; take another model")
-        return int(self._tokenizer.eos_token_id)
-
-    def _start_tokens(self, context: str, lead: str | None) -> Tokens:
-        if lead is None:
-            lead = self._tokenizer.bos_token or self._tokenizer.eos_token or ""
-        line = context.rstrip(" \t") if self._goes_on else context and context.rstrip(_NEWLINE) + _NEWLINE
-        ids = self._ids(lead + (line or _DEFAULT_START)) or (self.end,)
-        if self._max_tokens is not None and len(ids) >= self._max_tokens:
-            raise InputError(
-                f"the context has {len(ids)} tokens, and {self.name.split(' after ')[0]} reads at most "
-                f"{self._max_tokens} with the sentence; shorten it"
-            )
-        return ids
-
-    def pieces(self, words: Words) -> list[str]:
-        """The words as they are written, each with the space before it if it has one."""
-        shown = text.surface(words)
-        line = text.detokenise(shown)
-        pieces, at = [], 0
-        for word in shown:
-            end = line.index(word, at) + len(word)
-            pieces.append(line[at:end])
-            at = end
-        if pieces and self._goes_on:
-            pieces[0] = " " + pieces[0]
-        return pieces
-
-    def tokens(self, words: Words) -> tuple[Tokens, ...]:
-        """Tokens of each word. Those of a word hang on the words before it only through its space and capital.
-
-        Punctuation marks in a row are written by the last of them, the others have no tokens: a model that knows
-        ``."`` as one token hardly ever sees it as two.
-        """
-        pieces = self.pieces(words)
-        joins = [_joins(left, right) for left, right in itertools.pairwise(pieces)]
-        found, run = [], ""
-        for piece, is_joined in zip(pieces, [*joins, False], strict=False):
-            run += piece
-            found.append(() if is_joined else self._tokens_of(run))
-            run = run if is_joined else ""
-        needed = len(self._start) + sum(map(len, found))
-        if self._max_tokens is not None and needed > self._max_tokens:
-            raise InputError(
-                f"{self.name} reads at most {self._max_tokens} tokens, and {needed} are needed for the sentence "
-                f"{' '.join(words[:6])}...; shorten it or its context"
-            )
-        return tuple(found)
+        self._table = WordTable(words, self.line) if words else None
 
     # Scoring
 
@@ -210,7 +124,7 @@ class CausalReader:
         before = [reading or self._empty for reading in old]
         result = [self._recall(*arguments) for arguments in zip(sentences, before, strict=True)]
         left = [i for i, reading in enumerate(result) if reading is None]
-        tokens = {i: self.tokens(sentences[i]) for i in left}
+        tokens = {i: self.line.tokens(sentences[i]) for i in left}
         kept = {i: _shared(tokens[i], before[i].tokens) for i in left}
         rows = {i: _Row(_flat(tokens[i][kept[i] :]), before[i].past, before[i].num_tokens(kept[i])) for i in left}
         for group in self.groups([rows[i] for i in left]):
@@ -243,7 +157,7 @@ class CausalReader:
             log_probs.append(sum(float(log_dists[at + i][token]) for i, token in enumerate(word)))
             at += len(word)
             following.append(log_dists[at].clone())
-        log_probs.append(float(log_dists[at][self.end]))
+        log_probs.append(float(log_dists[at][self.line.end]))
         return Reading(tokens, tuple(log_probs), tuple(following), past)
 
     def log_prob(self, reading: Reading) -> float:
@@ -273,7 +187,7 @@ class CausalReader:
         """A sentence that is as a reading has it up to a place, to be scored from there unless it was scored before."""
         if words in self.known:
             return _Unread(words, (), reading.past, 0, self.known[words])
-        tokens = self.tokens(words)
+        tokens = self.line.tokens(words)
         kept = min(_shared(tokens, reading.tokens), start)
         score = self._start_score(reading, tokens, kept)
         origin = _Origin(reading, tokens, kept)
@@ -288,7 +202,7 @@ class CausalReader:
     def _start_score(self, reading: Reading, tokens: tuple[Tokens, ...], kept: int) -> float:
         """Log-probability of the words that were read before, and of the first token after them: known already."""
         following = _flat(tokens[kept:])
-        first = following[0] if following else self.end
+        first = following[0] if following else self.line.end
         return sum(reading.log_probs[:kept]) + float(reading.following[kept][first])
 
     # The network
@@ -297,7 +211,7 @@ class CausalReader:
         """The reading of no words at all, which every other goes on from."""
         try:
             with torch.inference_mode():
-                output = self._model(input_ids=torch.tensor([self._start]), past_key_values=_new_cache())
+                output = self._model(input_ids=torch.tensor([self.line.start]), past_key_values=_new_cache())
                 layers = output.past_key_values.layers
                 keys = torch.stack([layer.keys[0] for layer in layers])
                 values = torch.stack([layer.values[0] for layer in layers])
@@ -312,21 +226,21 @@ class CausalReader:
             ValueError,
         ) as error:
             raise InputError(f"{self.name} keeps no plain cache of keys and values; take another model") from error
-        if keys.shape[2] != len(self._start):
+        if keys.shape[2] != len(self.line.start):
             raise InputError(f"{self.name} keeps no plain cache of keys and values; take another model")
         self._prefix = _Past(keys, values)
-        return Reading((), (float(log_dist[self.end]),), (log_dist,), self._prefix.first(0))
+        return Reading((), (float(log_dist[self.line.end]),), (log_dist,), self._prefix.first(0))
 
     def run(self, rows: Sequence[_Row]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Scores [rows, tokens, vocabulary] of what comes after each token, and the keys and values of the tokens,
         [rows, layers, heads, tokens, size] each. Padding stands before the start and after the last token."""
-        longest, most = max(len(row.tokens) for row in rows), len(self._start) + max(row.kept for row in rows)
-        ids = torch.full((len(rows), longest), self.end)
+        longest, most = max(len(row.tokens) for row in rows), len(self.line.start) + max(row.kept for row in rows)
+        ids = torch.full((len(rows), longest), self.line.end)
         mask = torch.zeros(len(rows), most + longest, dtype=torch.long)
         for at, row in enumerate(rows):
             ids[at, : len(row.tokens)] = torch.tensor(row.tokens)
-            mask[at, most - len(self._start) - row.kept : most + len(row.tokens)] = 1
-        starts = torch.tensor([len(self._start) + row.kept for row in rows])
+            mask[at, most - len(self.line.start) - row.kept : most + len(row.tokens)] = 1
+        starts = torch.tensor([len(self.line.start) + row.kept for row in rows])
         output = self._model(
             input_ids=ids,
             attention_mask=mask,
@@ -385,7 +299,7 @@ class CausalReader:
             raise ValueError("this reader was made without words to propose")
         dists = []
         for slot, reading in zip(slots, readings, strict=True):
-            glued = not self.pieces((*slot.before, "x"))[-1].startswith(" ")
+            glued = not self.line.pieces((*slot.before, "x"))[-1].startswith(" ")
             after_mark = bool(slot.before) and not text.is_word(slot.before[-1])
             ids = self._table.ids(text.opening(slot.before) is None, glued, after_mark)
             log_dist = reading.following[slot.start].numpy()
@@ -428,7 +342,7 @@ class CausalScoring:
         chunks = [_Row(row.tokens[:num], row.past, row.kept) for row in left]
         for group in self._reader.groups(chunks):
             logits, added = self._reader.run([chunks[at] for at in group])
-            following = [(*left[at].tokens, self._reader.end)[1 : len(chunks[at].tokens) + 1] for at in group]
+            following = [(*left[at].tokens, self._reader.line.end)[1 : len(chunks[at].tokens) + 1] for at in group]
             scores = _log_probs_of(logits, following)
             self._num_kept += logits.numel()
             for row, (at, score) in enumerate(zip(group, scores, strict=True)):
@@ -449,33 +363,6 @@ class CausalScoring:
         if origin is not None:
             self.scored[row.words] = _Scored(origin, row.past, row.kept, added, seen)
         return _Unread(row.words, (), row.past, row.kept, log_prob)
-
-
-class _WordTable:
-    """Which token writes each word: after a space or not, opening a sentence or inside it. -1: it takes several."""
-
-    def __init__(self, words: Sequence[str], encode_many: Callable[[Sequence[str]], list[Tokens]]):
-        self.words, self._encode_many = tuple(words), encode_many
-        self._leans = np.array([text.detokenise(("x", word)) == f"x{word}" for word in self.words])
-        self._marks = np.array([not text.is_word(word) for word in self.words])
-        self._found: dict[tuple[bool, bool], NDArray[np.int64]] = {}  # a second for all words: only what is asked for
-        self.proposable = self.ids(False, False, False) >= 0
-
-    def ids(self, opening: bool, glued: bool, after_mark: bool) -> NDArray[np.int64]:
-        if (opening, glued) not in self._found:
-            self._found[opening, glued] = self._ids(opening, self._leans | glued)
-        ids = self._found[opening, glued]
-        # A mark would join the one before.
-        return np.where((self._leans | glued) & self._marks, -1, ids) if after_mark else ids
-
-    def _ids(self, opening: bool, tight: NDArray[np.bool_]) -> NDArray[np.int64]:
-        shown = map(text.capitalise, self.words) if opening else self.words
-        pieces = [word if is_tight else f" {word}" for word, is_tight in zip(shown, tight, strict=True)]
-        ids = np.array([_single(tokens) for tokens in self._encode_many(pieces)])
-        if opening:  # a word that also stands in the list without its capital is proposed in that form
-            known = set(self.words)
-            ids[[word[:1].isupper() and word[:1].lower() + word[1:] in known for word in self.words]] = -1
-        return ids
 
 
 def load_causal(location: str, *, context: str = "", words: Sequence[str] = ()) -> CausalReader:
@@ -502,17 +389,8 @@ def _stack_at_end(parts: Sequence[Tensor], length: int) -> Tensor:
     return torch.stack(padded, 1)
 
 
-def _joins(left: str, right: str) -> bool:
-    """Whether two pieces are punctuation without a space between them."""
-    return not (right.startswith(" ") or text.is_word(right) or text.is_word(left.strip()))
-
-
 def _flat(tokens: Sequence[Tokens]) -> Tokens:
     return tuple(itertools.chain.from_iterable(tokens))
-
-
-def _single(tokens: Tokens) -> int:
-    return tokens[0] if len(tokens) == 1 else -1
 
 
 def _shared(left: Sequence[Tokens], right: Sequence[Tokens]) -> int:
