@@ -15,6 +15,7 @@ from torch import Tensor
 from redraft import text
 from redraft.models.base import Slot, Words
 from redraft.models.lstm import LstmLM, State
+from redraft.models.memo import ScoreMemo
 from redraft.models.vocabulary import END, SPECIALS, START, Vocabulary
 from redraft.numerics import Array
 
@@ -42,6 +43,7 @@ class LstmReader:
         self.vocabulary = vocabulary
         self._network = network.eval()
         self._backward = backward
+        self._memo = ScoreMemo()
         with torch.inference_mode():
             _, self._start = network(torch.tensor([[START]]))
 
@@ -113,11 +115,16 @@ class LstmReader:
                 dist[row] = np.where(self.vocabulary.is_plain, dist[row][self.vocabulary.opening_ids], -np.inf)
         return dist
 
-    @torch.inference_mode()
     def log_probs_filled(
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
     ) -> list[Array]:
         """Log-probabilities of whole sentences; only what comes from the slot on is computed."""
+        return self._memo.scores(slots, fillings, readings, self._filled)
+
+    @torch.inference_mode()
+    def _filled(
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
+    ) -> list[Array]:
         targets = [self._targets(slot, words) for slot, words in zip(slots, fillings, strict=True)]
         results: list[Array] = [np.empty(0)] * len(slots)
         for group in _groups(targets):
