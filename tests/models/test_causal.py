@@ -14,6 +14,8 @@ from redraft.errors import InputError, PackError
 from redraft.models import causal, hub
 from redraft.models.base import Slot
 from redraft.models.causal import CausalReader, load_causal
+from redraft.models.causal_network import HubNetwork
+from redraft.models.llama import Llama
 
 _WORDS = [
     "the",
@@ -44,14 +46,23 @@ def tokenizer():
     return make_tokenizer()
 
 
-@pytest.fixture(scope="module", params=["gpt2", "llama", "gemma"])
-def reader(request, tokenizer):
-    return CausalReader("tiny", make_model(request.param, len(tokenizer)), tokenizer)
+@pytest.fixture(scope="module", params=["gpt2", "llama", "gemma", "own llama"])
+def reader(request, tokenizer, tmp_path_factory):
+    model = make_model(request.param.removeprefix("own "), len(tokenizer))
+    if not request.param.startswith("own"):
+        return CausalReader("tiny", HubNetwork(model), tokenizer)
+    folder = tmp_path_factory.mktemp("llama")
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    reader = load_causal(str(folder))
+    assert isinstance(reader._network, Llama)
+    reader._network.model = model  # for the plain loop
+    return reader
 
 
 @pytest.fixture(scope="module")
 def llama(tokenizer):
-    return make_model("llama", len(tokenizer))
+    return HubNetwork(make_model("llama", len(tokenizer)))
 
 
 def _score(reader, words):
@@ -63,7 +74,7 @@ def _plain_loop(reader, tokenizer, words, start="<s>.\n"):
     first = tokenizer.encode(start, add_special_tokens=False)
     rest = [*itertools.chain(*reader.line.tokens(words)), *tokenizer.encode("\n", add_special_tokens=False)]
     with torch.no_grad():
-        log_probs = reader._model(input_ids=torch.tensor([[*first, *rest]])).logits[0].double().log_softmax(-1)
+        log_probs = reader._network.model(input_ids=torch.tensor([[*first, *rest]])).logits[0].double().log_softmax(-1)
     return sum(float(log_probs[len(first) - 1 + at, token]) for at, token in enumerate(rest))
 
 
@@ -198,7 +209,7 @@ def test_context_stands_before_the_sentence(llama, tokenizer, context, start, fi
 
 
 def test_a_context_longer_than_the_window(tokenizer):
-    model = make_model("llama", len(tokenizer), window=32)
+    model = HubNetwork(make_model("llama", len(tokenizer), window=32))
     with pytest.raises(InputError, match=r"the context has \d+ tokens, and tiny reads at most 32 .*; shorten it"):
         CausalReader("tiny", model, tokenizer, context="dog " * 40)
     with pytest.raises(InputError, match=r"reads at most 32 tokens, and \d+ are needed"):
@@ -237,15 +248,15 @@ def test_no_end_at_all(llama):
 
 def test_loads_a_folder_and_a_gguf_file(tmp_path, llama, tokenizer):
     expected = _score(CausalReader("tiny", llama, tokenizer), _DOG)
-    llama.save_pretrained(tmp_path / "tiny")
+    llama.model.save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
-    write_gguf(tmp_path / "tiny.gguf", llama, tokenizer)
+    write_gguf(tmp_path / "tiny.gguf", llama.model, tokenizer)
     for place in ("tiny", "tiny.gguf"):
         assert _score(load_causal(str(tmp_path / place)), _DOG) == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_folder_without_a_tokenizer(tmp_path, llama):
-    llama.save_pretrained(tmp_path)
+    llama.model.save_pretrained(tmp_path)
     with pytest.raises(InputError, match="has no tokenizer that can be read") as caught:
         load_causal(str(tmp_path))
     assert "\n" not in str(caught.value)

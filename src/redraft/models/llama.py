@@ -1,0 +1,193 @@
+"""Llama's network, which SmolLM2 has, without transformers: that alone takes seconds to import.
+
+It computes what ``transformers.LlamaForCausalLM`` computes, from the same files. Rows that go on from the same past
+read it where it lies instead of a copy each, and products with the same input are one product.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from torch.nn import functional
+
+from redraft.models.causal_line import Tokens
+from redraft.models.causal_network import Output, Past, Row, by_past, padded
+
+CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG = (
+    "config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+)
+# Settings that this network computes; any other value is transformers' to run.
+_FIXED = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
+_HIDDEN = -1e30  # added to the score of what may not be seen
+
+
+class _Layer(NamedTuple):
+    """Weights; the rows of ``asking`` are queries, keys and values, those of ``opening`` gate and input."""
+
+    before: Tensor
+    asking: Tensor
+    answer: Tensor
+    between: Tensor
+    opening: Tensor
+    closing: Tensor
+
+
+class Llama:
+    """The network of a folder that ``can_load``."""
+
+    def __init__(self, folder: Path, dtype: torch.dtype):
+        config = _config(folder)
+        weights = {name: value.to(dtype) for name, value in load_file(folder / WEIGHTS).items()}
+        self.max_tokens: int | None = config["max_position_embeddings"]
+        self._heads, self._groups = config["num_attention_heads"], config["num_key_value_heads"]
+        self._size = config.get("head_dim") or config["hidden_size"] // self._heads
+        self._eps = config["rms_norm_eps"]
+        self._frequencies = _theta(config) ** -(torch.arange(0, self._size, 2) / self._size)
+        self._embedding = weights["model.embed_tokens.weight"]
+        self._norm = weights["model.norm.weight"]
+        self._head = self._embedding if config.get("tie_word_embeddings") else weights["lm_head.weight"]
+        self._layers = [_layer(weights, f"model.layers.{i}.") for i in range(config["num_hidden_layers"])]
+
+    @torch.inference_mode()
+    def begin(self, tokens: Tokens) -> tuple[Tensor, Past]:
+        nothing = self._embedding.new_zeros(len(self._layers), self._groups, 0, self._size)
+        empty = Past(nothing, nothing)
+        logits, past = self.run([Row(tokens, empty, 0)], empty)
+        return logits[0, -1], Past(past.keys[0], past.values[0])
+
+    @torch.inference_mode()
+    def run(self, rows: Sequence[Row], start: Past) -> Output:
+        ids = padded(rows)
+        positions = torch.tensor([[start.keys.shape[2] + row.kept] for row in rows]) + torch.arange(ids.shape[1])
+        angles = positions[..., None] * self._frequencies
+        turn = torch.polar(torch.ones_like(angles), angles)[:, :, None]  # [rows, tokens, 1, size / 2]
+        shared = [(same, start.then(rows[same[0]].past.first(rows[same[0]].kept))) for same in by_past(rows).values()]
+        hidden = self._embedding[ids]
+        keys, values = [], []
+        for number, layer in enumerate(self._layers):
+            mixed, key, value = self._attend(layer, self._normed(hidden, layer.before), turn, shared, number)
+            hidden = hidden + functional.linear(mixed, layer.answer)
+            gate, inner = functional.linear(self._normed(hidden, layer.between), layer.opening).chunk(2, -1)
+            hidden = hidden + functional.linear(functional.silu(gate) * inner, layer.closing)
+            keys.append(key)
+            values.append(value)
+        logits = functional.linear(self._normed(hidden, self._norm), self._head)
+        return logits, Past(torch.stack(keys, 1), torch.stack(values, 1))
+
+    def _attend(
+        self, layer: _Layer, hidden: Tensor, turn: Tensor, shared: Sequence[tuple[list[int], Past]], number: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What the tokens take from those before them, [rows, tokens, heads x size], and their keys and values."""
+        rows, time, _ = hidden.shape
+        asked = functional.linear(hidden, layer.asking).view(rows, time, -1, self._size)
+        query, key, value = torch.split(asked, [self._heads, self._groups, self._groups], 2)
+        query, key = _turned(query, turn), _turned(key, turn)
+        # Heads of a group ask the same keys: [rows, groups, heads of a group x tokens, size].
+        query = query.view(rows, time, self._groups, -1, self._size).permute(0, 2, 3, 1, 4).flatten(2, 3)
+        key, value = key.transpose(1, 2), value.transpose(1, 2)
+        own = query @ key.transpose(2, 3) * self._size**-0.5
+        own = own + _causal(time, own).repeat(query.shape[2] // time, 1)
+        if len(shared) == 1:
+            mixed = _mix(query, own, value, shared[0][1], number)
+        else:
+            mixed = torch.empty_like(query)
+            for same, past in shared:
+                mixed[same] = _mix(query[same], own[same], value[same], past, number)
+        heads_last = mixed.view(rows, self._groups, -1, time, self._size).permute(0, 3, 1, 2, 4)
+        return heads_last.reshape(rows, time, -1), key, value
+
+    def _normed(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        return functional.rms_norm(hidden, hidden.shape[-1:], weight, self._eps)
+
+
+def _mix(query: Tensor, own: Tensor, value: Tensor, past: Past, number: int) -> Tensor:
+    """Values of a past that all rows share and of the rows' own tokens, by their scores; the shape of ``query``."""
+    rows, groups, asks, size = query.shape
+    together = query.transpose(0, 1).reshape(groups, rows * asks, size)
+    before = (together @ past.keys[number].transpose(1, 2) * size**-0.5).view(groups, rows, asks, -1).transpose(0, 1)
+    weights = torch.cat([before, own], -1).float().softmax(-1).to(query.dtype)
+    there, here = torch.split(weights, [before.shape[-1], own.shape[-1]], -1)
+    flat = there.transpose(0, 1).reshape(groups, rows * asks, -1)
+    return (flat @ past.values[number]).view(groups, rows, asks, size).transpose(0, 1) + here @ value
+
+
+def _turned(vectors: Tensor, turn: Tensor) -> Tensor:
+    """Rotated by their position; halves of a vector are the two parts of complex numbers."""
+    real, imaginary = vectors.float().chunk(2, -1)
+    turned = torch.complex(real, imaginary) * turn
+    return torch.cat([turned.real, turned.imag], -1).to(vectors.dtype)
+
+
+def _causal(time: int, like: Tensor) -> Tensor:
+    return torch.full((time, time), _HIDDEN, dtype=like.dtype).triu(1)
+
+
+def _layer(weights: Mapping[str, Tensor], prefix: str) -> _Layer:
+    def joined(*names: str) -> Tensor:
+        return torch.cat([weights[f"{prefix}{name}.weight"] for name in names])
+
+    return _Layer(
+        before=weights[f"{prefix}input_layernorm.weight"],
+        asking=joined("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        answer=weights[f"{prefix}self_attn.o_proj.weight"],
+        between=weights[f"{prefix}post_attention_layernorm.weight"],
+        opening=joined("mlp.gate_proj", "mlp.up_proj"),
+        closing=weights[f"{prefix}mlp.down_proj.weight"],
+    )
+
+
+def can_load(folder: Path) -> bool:
+    """Whether a folder holds a model that this network computes, and a tokenizer that needs no code of its own."""
+    if not all((folder / name).is_file() for name in (CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG)):
+        return False
+    config = _config(folder)
+    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    return rope.get("rope_type", "default") == "default" and all(
+        config.get(name, value) == value for name, value in _FIXED.items()
+    )
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    return config
+
+
+def _theta(config: Mapping[str, Any]) -> float:
+    return float((config.get("rope_parameters") or config).get("rope_theta", 10000.0))
+
+
+class FileTokenizer:
+    """A ``tokenizer.json`` with the methods of a transformers tokenizer that a line of text needs."""
+
+    def __init__(self, folder: Path):
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        named = json.loads((folder / TOKENIZER_CONFIG).read_text(encoding="utf-8"))
+        self.bos_token, self.eos_token = (_content(named.get(f"{which}_token")) for which in ("bos", "eos"))
+        self.eos_token_id: int | None = self._tokenizer.token_to_id(self.eos_token) if self.eos_token else None
+
+    def encode(self, written: str, *, add_special_tokens: bool) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(written, add_special_tokens=add_special_tokens).ids
+        return ids
+
+    def __call__(self, written: Sequence[str], *, add_special_tokens: bool) -> dict[str, list[list[int]]]:
+        found = self._tokenizer.encode_batch_fast(list(written), add_special_tokens=add_special_tokens)
+        return {"input_ids": [one.ids for one in found]}
+
+    def decode(self, ids: Sequence[int]) -> str:
+        written: str = self._tokenizer.decode(list(ids), skip_special_tokens=False)
+        return written
+
+
+def _content(token: Any) -> str | None:
+    """A special token as older files write it, with its properties, or alone."""
+    content: str | None = token["content"] if isinstance(token, dict) else token
+    return content
