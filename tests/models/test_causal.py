@@ -1,6 +1,7 @@
 """The laws of a scorer for causal models: cached = recomputed, batch = single, filled = whole, all = a plain loop."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -260,6 +261,31 @@ def test_a_folder_without_a_tokenizer(tmp_path, llama):
     with pytest.raises(InputError, match="has no tokenizer that can be read") as caught:
         load_causal(str(tmp_path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("config.json", "{", "not a valid JSON file"),
+        ("model.safetensors", "x", "does not hold the model"),
+        ("tokenizer.json", "{}", "has no tokenizer"),
+    ],
+)
+def test_damaged_files_of_a_llama(tmp_path, llama, tokenizer, name, content, complaint):
+    llama.model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=complaint):
+        load_causal(str(tmp_path))
+
+
+def test_weights_of_another_llama(tmp_path, llama, tokenizer):
+    llama.model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 9}))
+    with pytest.raises(InputError, match=r"does not hold the model that config\.json tells of"):
+        load_causal(str(tmp_path))
 
 
 def test_what_is_not_there(tmp_path, monkeypatch):

@@ -316,8 +316,8 @@ def _load(location: str) -> tuple[CausalNetwork, Any]:
     from redraft.models import hub, llama
 
     folder = Path(location).expanduser()
-    if folder.is_dir() and llama.can_load(folder):
-        return llama.Llama(folder, hub.compute_dtype()), llama.FileTokenizer(folder)
+    if llama.can_load(folder):
+        return llama.load(folder, hub.compute_dtype())
     tokenizer, model = hub.load(location)
     return HubNetwork(model), tokenizer
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
+from redraft.errors import InputError
 from redraft.models.causal_line import Tokens
 from redraft.models.causal_network import Output, Past, Row, by_past, padded
 
@@ -147,11 +149,26 @@ def can_load(folder: Path) -> bool:
     """Whether a folder holds a model that this network computes, and a tokenizer that needs no code of its own."""
     if not all((folder / name).is_file() for name in (CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG)):
         return False
-    config = _config(folder)
+    try:
+        config = _config(folder)
+    except ValueError:
+        return False  # transformers will say what is wrong with it
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     return rope.get("rope_type", "default") == "default" and all(
         config.get(name, value) == value for name, value in _FIXED.items()
     )
+
+
+def load(folder: Path, dtype: torch.dtype) -> tuple[Llama, "FileTokenizer"]:
+    """Network and tokenizer of a folder."""
+    try:
+        tokenizer = FileTokenizer(folder)
+    except Exception as error:  # what tokenizers raises has no type of its own
+        raise InputError(f"{folder} has no tokenizer that can be read ({error}); fetch {TOKENIZER} again") from error
+    try:
+        return Llama(folder, dtype), tokenizer
+    except (KeyError, RuntimeError, SafetensorError) as error:
+        raise InputError(f"{folder / WEIGHTS} does not hold the model that {CONFIG} tells of: {error}") from error
 
 
 def _config(folder: Path) -> dict[str, Any]:
