@@ -80,6 +80,8 @@ def test_bad_data_is_refused(data: Path, pieces: Path, tmp_path: Path) -> None:
         train_classifier(tmp_path, tmp_path / "out", pieces=pieces)
     with pytest.raises(InputError, match="name one of them"):
         train_classifier(data, tmp_path / "out")
+    with pytest.raises(InputError, match="name one of them"):
+        train_classifier(data, tmp_path / "out", pieces=pieces, init=tmp_path)
     write_card(tmp_path, read_card(data) | {"complete": False})
     with pytest.raises(InputError, match="not complete"):
         train_classifier(tmp_path, tmp_path / "out", pieces=pieces)

@@ -11,8 +11,9 @@ _PATH = click.Path(path_type=Path)
 @click.option("--data", type=_PATH, required=True, help="Folder that redraft synthesize made.")
 @click.option("--out", type=_PATH, required=True, help="Folder for checkpoints and the classifier.")
 @click.option("--init", type=_PATH, help="Start from this model: an XLNet, or any encoder that transformers can load.")
+@click.option("--readers", metavar="NAME|DIR", help="Start from scratch over what the LSTM models of this pack read.")
 @click.option("--pieces", type=_PATH, help="SentencePiece vocabulary to start from scratch with.")
-@click.option("--corpus", type=_PATH, help="Without --init and --pieces: text to make the vocabulary from.")
+@click.option("--corpus", type=_PATH, help="Without these three: text to make the vocabulary from.")
 @click.option("--epochs", type=click.FloatRange(0, min_open=True), default=2.0, show_default=True)
 @click.option("--learning-rate", type=click.FloatRange(0, min_open=True), help="2e-3 from scratch, 1e-4 after --init.")
 @click.option("--batch", "batch_pieces", type=click.IntRange(64), default=3072, show_default=True, help="Sub-tokens.")
@@ -25,6 +26,7 @@ def train_classifier(
     data: Path,
     out: Path,
     init: Path | None,
+    readers: str | None,
     pieces: Path | None,
     corpus: Path | None,
     epochs: float,
@@ -39,19 +41,21 @@ def train_classifier(
     """Train the classifier that tells where and how to revise. A run that was stopped goes on when started again."""
     import torch
 
+    from redraft.models.pack import open_pack
     from redraft.training import classifier
     from redraft.training.label_scores import markdown
     from redraft.training.processes import join
 
     if threads:
         torch.set_num_threads(threads)
-    if init is None and pieces is None and corpus is not None:
+    if init is None and pieces is None and readers is None and corpus is not None:
         pieces = _pieces_of(corpus, out)
     scores = classifier.train_classifier(
         data,
         out,
         init=init,
         pieces=pieces,
+        readers=open_pack(readers) if readers else None,
         shape={"n_layer": layers, "d_model": size, "d_inner": inner},
         epochs=epochs,
         learning_rate=learning_rate,

@@ -119,9 +119,21 @@ class AdaptiveSoftmax(nn.Module):
             result[rows] += _pick(self.up[i](self.down[i](hidden[rows])), target[rows] - self.edges[i])
         return result
 
+    def log_head(self, hidden: Tensor) -> Tensor:
+        """Log-probabilities of the words before the first cutoff and of the clusters; [n, size] to [n, both]."""
+        return functional.log_softmax(self.head(hidden), 1)
+
+    def log_prob_given(self, log_head: Tensor, hidden: Tensor, target: Tensor) -> Tensor:
+        """``log_prob_of`` where the head is known already."""
+        clusters = self._clusters(target)
+        result = log_head.gather(1, self._head_target(target, clusters)[:, None]).squeeze(1)
+        for i, rows in clusters:
+            result[rows] += _pick(self.up[i](self.down[i](hidden[rows])), target[rows] - self.edges[i])
+        return result
+
     def log_prob(self, hidden: Tensor) -> Tensor:
         """Log-probabilities of every word; [n, size] to [n, words]."""
-        head = functional.log_softmax(self.head(hidden), 1)
+        head = self.log_head(hidden)
         parts = [head[:, : self.edges[0]]]
         for i, (down, up) in enumerate(zip(self.down, self.up, strict=True)):
             inside = functional.log_softmax(up(down(hidden)), 1)

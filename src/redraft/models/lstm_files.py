@@ -1,5 +1,6 @@
 """LSTM models in and out of packs."""
 
+import hashlib
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -50,6 +51,21 @@ def load_network(pack: Pack, part: str) -> tuple[LstmLM, Vocabulary]:
     network = LstmLM(LstmConfig.from_json(entry["config"]))
     network.load_state_dict(dequantise(load_file(pack.path(entry["weights"]))))
     return network.eval(), vocabulary
+
+
+def load_pair(pack: Pack) -> tuple[tuple[LstmLM, LstmLM], Vocabulary]:
+    """The forward and the backward LSTM of a pack, and the words that they share."""
+    forward, vocabulary = load_network(pack, "forward")
+    backward, others = load_network(pack, "backward")
+    if others.sha256 != vocabulary.sha256:
+        raise PackError(f"the LSTM models of pack {pack.name} do not share their words")
+    return (forward, backward), vocabulary
+
+
+def readers_sha256(pack: Pack) -> str:
+    """Of the LSTM weights of a pack: what is trained on top of them fits no others."""
+    hashes = [pack.manifest["files"][pack.parts[part]["weights"]]["sha256"] for part in ("forward", "backward")]
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 @lru_cache(maxsize=2)

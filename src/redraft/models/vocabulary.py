@@ -58,8 +58,24 @@ class Vocabulary:
         return np.array([self._ids.get(text.capitalise(word), i) for i, word in enumerate(self.words)])
 
     @cached_property
+    def _lowered(self) -> NDArray[np.int64]:
+        return np.array([self._ids.get(word[:1].lower() + word[1:], i) for i, word in enumerate(self.words)])
+
+    @cached_property
+    def plain_ids(self) -> NDArray[np.int64]:
+        """For each word, the id of its plain form: itself, or the small form of a capitalised one that is not plain."""
+        return np.where(self.is_plain, np.arange(len(self)), self._lowered)
+
+    @cached_property
+    def is_word(self) -> NDArray[np.bool_]:
+        """Whether a word is more than punctuation; what is unknown counts as one."""
+        found = np.array([text.is_word(word) for word in self.words])
+        found[: len(SPECIALS)] = False
+        found[UNKNOWN] = True
+        return found
+
+    @cached_property
     def is_plain(self) -> NDArray[np.bool_]:
         """False for a capitalised form whose small form is the more frequent ("The"): a sentence keeps the small
         form and shows the capital where it opens, so that what is inserted before it need not fight the capital."""
-        lowered = [self._ids.get(word[:1].lower() + word[1:], i) for i, word in enumerate(self.words)]
-        return np.array([low >= i for i, low in enumerate(lowered)])
+        return self._lowered >= np.arange(len(self))

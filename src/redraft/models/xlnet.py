@@ -205,14 +205,29 @@ class _Layer(nn.Module):
         return self.ff(self.rel_attn(asking, own, distances, mask, memory, ahead=ahead)), own
 
 
-class XlnetTransformer(nn.Module):
-    """The layers, without a head."""
+class XlnetLayers(nn.Module):
+    """The layers alone, which see both sides."""
 
     def __init__(self, config: XlnetConfig):
         super().__init__()
+        self.layer = nn.ModuleList(_Layer(config) for _ in range(config.n_layer))
+
+    def both_sides(self, hidden: Tensor, real: Tensor) -> Tensor:
+        """What [rows, time, d] becomes; nobody sees what is not ``real``."""
+        distances = _sinusoids(_distance_range(hidden.shape[1]), hidden.shape[-1])
+        mask = _hiding(~real)[None, :, None, :]
+        for layer in self.layer:
+            hidden, _ = layer(hidden, hidden, distances, mask)
+        return hidden
+
+
+class XlnetTransformer(XlnetLayers):
+    """The layers and the embeddings, without a head."""
+
+    def __init__(self, config: XlnetConfig):
+        super().__init__(config)
         self.word_embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.mask_emb = nn.Parameter(torch.zeros(1, 1, config.d_model))
-        self.layer = nn.ModuleList(_Layer(config) for _ in range(config.n_layer))
 
     def forward(self, ids: Tensor, real: Tensor, asked: Tensor | None = None) -> Tensor:
         """Both sides of every piece: ids [rows, time] to [rows, time, d].
@@ -223,11 +238,7 @@ class XlnetTransformer(nn.Module):
         if asked is not None:
             hidden = torch.where(asked[..., None], self.mask_emb, hidden)
             real = real & ~asked
-        distances = _sinusoids(_distance_range(ids.shape[1]), hidden.shape[-1])
-        mask = _hiding(~real)[None, :, None, :]
-        for layer in self.layer:
-            hidden, _ = layer(hidden, hidden, distances, mask)
-        return hidden
+        return self.both_sides(hidden, real)
 
     def causal(self, ids: Tensor, *, backward: bool = False, memory: Memory | None = None) -> tuple[Tensor, Memory]:
         """Pieces in reading order, each seen by those that come later: ids [rows, time].

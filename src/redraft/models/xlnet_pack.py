@@ -26,6 +26,8 @@ def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> di
         shutil.copyfile(source / CONFIG, partial)
     with replacing(folder / part / WEIGHTS) as partial:
         save_file(quantise(network.state_dict()), partial)
+    if not (source / PIECES).exists():  # it takes whole words
+        return {"folder": part}
     # Named by what is in it: a part that is replaced cannot change the vocabulary of another.
     pieces = f"pieces-{pieces_sha256(source / PIECES)[:8]}.model"
     with replacing(folder / pieces) as partial:

@@ -17,16 +17,19 @@ from torch import Tensor, nn
 
 from redraft.errors import PackError
 from redraft.models.base import Words
-from redraft.models.pack import Pack
+from redraft.models.lstm_files import load_pair, readers_sha256
+from redraft.models.pack import DEFAULT, Pack, open_pack, require
 from redraft.models.quantise import dequantise
 from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256
 from redraft.numerics import Array
-from redraft.predict.pieces import PIECES, Encoding, HubPieces, PieceEncoder, SentencePieces, Splitter
+from redraft.predict.pieces import PIECES, Encoding, HubPieces, PieceEncoder, SentencePieces, Splitter, WordIds
+from redraft.predict.readings import XlnetOverReadings
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
 from redraft.synthesis.labels import Label
 
 LABELS = tuple(label.name.lower() for label in Label)  # the columns of every result
 CLASSIFIER = "classifier"  # the part of a pack
+OVER_READINGS, READERS = "redraft-xlnet-over-lstm", "readers_sha256"  # in the configuration of redraft.predict.readings
 _KEPT = 8192  # sentences that are remembered
 _BATCH_PIECES = 4096
 _MIN_FILL = 0.8  # shortest over longest sentence of a call: bounds what padding costs
@@ -115,22 +118,39 @@ class HubNetwork(nn.Module):
 def pack_classifier(pack: Pack) -> Classifier:
     """The classifier of a pack."""
     folder, pieces = pack.part_folder(CLASSIFIER), pack.parts[CLASSIFIER].get("pieces")
-    return load_classifier(folder, pieces and pack.path(pieces))
+    return load_classifier(folder, pieces and pack.path(pieces), pack)
 
 
-def load_classifier(folder: Path, pieces: Path | None = None) -> Classifier:
-    """Load a classifier from a folder, checked before any work; ``pieces`` if its vocabulary is not in the folder."""
+def load_classifier(folder: Path, pieces: Path | None = None, pack: Pack | None = None) -> Classifier:
+    """Load a classifier from a folder, checked before any work; ``pieces`` if its vocabulary is not in the folder.
+
+    ``pack`` is the one whose LSTM models a classifier reads by, if it does; the default one if none is given.
+    """
     config = read_config(folder)
     _check_labels(folder, config)
     pieces = pieces or folder / PIECES
-    if XlnetConfig.supports(config) and pieces.exists():
-        splitter: Splitter = SentencePieces(pieces)
+    network: nn.Module
+    splitter: Splitter
+    if config.get("model_type") == OVER_READINGS:
+        network, splitter = _over_readings(folder, config, pack or open_pack(DEFAULT))
+    elif XlnetConfig.supports(config) and pieces.exists():
+        splitter = SentencePieces(pieces)
         _check_pieces(pieces, config, splitter)
-        network: nn.Module = XlnetTokenClassifier(XlnetConfig.read(config), len(LABELS))
+        network = XlnetTokenClassifier(XlnetConfig.read(config), len(LABELS))
         _load_weights(network, folder / WEIGHTS)
     else:
         network, splitter = _from_hub(folder)
     return Classifier(network, splitter)
+
+
+def _over_readings(folder: Path, config: dict[str, Any], pack: Pack) -> tuple[nn.Module, Splitter]:
+    require(pack, ["forward", "backward"])
+    if config.get(READERS) != readers_sha256(pack):
+        raise PackError(f"the classifier in {folder} was trained over other LSTM models than those of pack {pack.name}")
+    readers, vocabulary = load_pair(pack)
+    network = XlnetOverReadings(XlnetConfig.read(config), len(LABELS), readers, vocabulary)
+    _load_weights(network, folder / WEIGHTS)
+    return network, WordIds(vocabulary)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from redraft import text
 from redraft.errors import PackError
 from redraft.models.pieces import PIECES, SentencePieces, Splitter
+from redraft.models.vocabulary import END, START, UNKNOWN, Vocabulary
 
-__all__ = ["PIECES", "Encoding", "HubPieces", "PieceEncoder", "SentencePieces", "Splitter"]
+__all__ = ["PIECES", "Encoding", "HubPieces", "PieceEncoder", "SentencePieces", "Splitter", "WordIds"]
 
 
 class HubPieces:
@@ -31,6 +32,18 @@ class HubPieces:
 def _either(tokenizer: Any, *names: str) -> int | None:
     ids = (getattr(tokenizer, f"{name}_token_id") for name in names)
     return next((i for i in ids if i is not None), None)
+
+
+class WordIds:
+    """A word-level vocabulary, each word its own piece. An unknown capitalised word is taken for its small form."""
+
+    def __init__(self, vocabulary: Vocabulary):
+        self.vocabulary, self.size = vocabulary, len(vocabulary)
+        self.begin, self.end, self.padding = START, END, END
+
+    def split(self, word: str) -> tuple[int, ...]:
+        found = self.vocabulary.id(word)
+        return (found if found != UNKNOWN else self.vocabulary.id(word[:1].lower() + word[1:]),)
 
 
 class Encoding(NamedTuple):

@@ -18,10 +18,13 @@ from torch.nn import functional
 from redraft.corpus import Encoded
 from redraft.errors import InputError
 from redraft.files import replacing
+from redraft.models.lstm_files import load_pair, readers_sha256
+from redraft.models.pack import Pack
 from redraft.models.quantise import dequantise
 from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256
-from redraft.predict.classifier import LABELS, HubNetwork, groups, padded, read_config
-from redraft.predict.pieces import PIECES, HubPieces, PieceEncoder, SentencePieces, Splitter
+from redraft.predict.classifier import LABELS, OVER_READINGS, READERS, HubNetwork, groups, padded, read_config
+from redraft.predict.pieces import PIECES, HubPieces, PieceEncoder, SentencePieces, Splitter, WordIds
+from redraft.predict.readings import XlnetOverReadings
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
 from redraft.synthesis.shards import read_card, read_shard, shard_paths
 from redraft.synthesis.words import Method
@@ -96,7 +99,7 @@ class ClassifierTask:
         self._network, self._splitter, self._train, self._valid = network, splitter, train_data, valid_data
         self._batches = Batches(train_data.pieces, batch_pieces, seed)
         self._optimizers: list[torch.optim.Optimizer] = [torch.optim.AdamW(network.parameters(), fused=True)]
-        if isinstance(network, XlnetTokenClassifier):
+        if isinstance(network, XlnetTokenClassifier | XlnetOverReadings):
             self._optimizers = optimizers(network)
         self._batch_pieces, self._identity = batch_pieces, identity
 
@@ -166,6 +169,16 @@ def new_classifier(
     return XlnetTokenClassifier(replace(XlnetConfig(splitter.size), **(shape or {})), len(LABELS)), splitter
 
 
+def new_reading_classifier(
+    pack: Pack, shape: Mapping[str, Any] | None = None, seed: int = 0
+) -> tuple[XlnetOverReadings, Splitter]:
+    """An XLNet with fresh weights over what the LSTM models of a pack read."""
+    readers, vocabulary = load_pair(pack)
+    torch.manual_seed(seed)
+    config = replace(XlnetConfig(len(vocabulary)), **(shape or {}))
+    return XlnetOverReadings(config, len(LABELS), readers, vocabulary), WordIds(vocabulary)
+
+
 def classifier_from(folder: Path, seed: int = 0) -> tuple[nn.Module, Splitter]:
     """A classifier that starts from the weights of another model: a language model or a classifier."""
     config = read_config(folder)
@@ -200,25 +213,29 @@ def _from_hub(folder: Path) -> tuple[nn.Module, Splitter]:
     return HubNetwork(model, tokenizer), HubPieces(tokenizer)
 
 
-def save_classifier(network: nn.Module, folder: Path, pieces: Path | None) -> None:
+def save_classifier(
+    network: nn.Module, folder: Path, pieces: Path | None = None, *, readers: Pack | None = None
+) -> None:
     """Write a classifier as transformers would; a compact XLNet in half precision."""
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(network, HubNetwork):
         network.save(folder)
         return
-    if not isinstance(network, XlnetTokenClassifier) or pieces is None:
-        raise ValueError("only an XLNet with its pieces can be saved")
-    if pieces.resolve() != (folder / PIECES).resolve():
-        with replacing(folder / PIECES) as partial:
-            shutil.copyfile(pieces, partial)
+    if isinstance(network, XlnetOverReadings) and readers is not None:
+        about: dict[str, Any] = {"model_type": OVER_READINGS, READERS: readers_sha256(readers)}
+    elif isinstance(network, XlnetTokenClassifier) and pieces is not None:
+        about = {"model_type": "xlnet", "architectures": ["XLNetForTokenClassification"], "dropout": 0.0}
+        about[PIECES_SHA256] = pieces_sha256(pieces)
+        if pieces.resolve() != (folder / PIECES).resolve():
+            with replacing(folder / PIECES) as partial:
+                shutil.copyfile(pieces, partial)
+    else:
+        raise ValueError("an XLNet is saved with its pieces or with the pack whose models it reads by")
     config = {
-        "architectures": ["XLNetForTokenClassification"],
-        "model_type": "xlnet",
+        **about,
         **asdict(network.config),
-        "dropout": 0.0,
         "id2label": {str(i): name for i, name in enumerate(LABELS)},
         "label2id": {name: i for i, name in enumerate(LABELS)},
-        PIECES_SHA256: pieces_sha256(pieces),
     }
     with replacing(folder / CONFIG) as partial:
         partial.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
@@ -233,6 +250,7 @@ def train_classifier(
     *,
     init: Path | None = None,
     pieces: Path | None = None,
+    readers: Pack | None = None,
     shape: Mapping[str, Any] | None = None,
     epochs: float = 2.0,
     learning_rate: float | None = None,
@@ -240,19 +258,32 @@ def train_classifier(
     seed: int = 0,
     quiet: bool = False,
 ) -> dict[str, LabelScores]:
-    """Train on a folder of synthetic data, from ``init`` or from scratch over ``pieces``; call again to resume.
+    """Train on a folder of synthetic data; call again to resume.
+
+    A classifier starts from ``init``, or from scratch: over ``pieces``, or over what the LSTM models of a pack read.
 
     The best checkpoint is left in ``out`` as a classifier, with a card that tells its scores, which are returned.
     """
     card = read_card(data)
     if not card.get("complete"):
         raise InputError(f"{data} is not complete; run redraft synthesize again to finish it")
-    if (init is None) == (pieces is None):
-        raise InputError("a classifier starts from another model or from a SentencePiece vocabulary; name one of them")
-    network, splitter = classifier_from(init, seed) if init else new_classifier(pieces or Path(), shape, seed)
+    if [init, pieces, readers].count(None) != 2:
+        raise InputError("a classifier starts from another model, pieces or a pack; name one of them")
+    spiece: Path | None = None
+    if readers is not None:
+        network: nn.Module
+        network, splitter = new_reading_classifier(readers, shape, seed)
+        known = readers.fingerprint
+    elif init is not None:
+        network, splitter = classifier_from(init, seed)
+        spiece = init / PIECES
+        known = pieces_sha256(spiece) if spiece.exists() else ""
+    else:
+        spiece = pieces or Path()
+        network, splitter = new_classifier(spiece, shape, seed)
+        known = pieces_sha256(spiece)
     train_data, valid_data = (read_tagged(data, split, splitter) for split in ("train", "valid"))
-    spiece = pieces or (init / PIECES if init else None)
-    identity = _identity(card, spiece)
+    identity = hashlib.sha256(json.dumps([card["shards"], known]).encode()).hexdigest()
     task = ClassifierTask(
         network, splitter, train_data, valid_data, batch_pieces=batch_pieces, seed=seed, identity=identity
     )
@@ -261,16 +292,10 @@ def train_classifier(
     train(task, plan, out, quiet=quiet)
     network.load_state_dict(load_file(out / BEST))
     network.eval()
-    save_classifier(network, out, spiece)
+    save_classifier(network, out, pieces=spiece, readers=readers)
     scores = score_sets(network, valid_data, splitter.padding)
     _write_card(out, card, plan, scores)
     return scores
-
-
-def _identity(card: dict[str, Any], pieces: Path | None) -> str:
-    """What a run is trained on; one that is resumed must find the same."""
-    known = pieces_sha256(pieces) if pieces and pieces.exists() else ""
-    return hashlib.sha256(json.dumps([card["shards"], known]).encode()).hexdigest()
 
 
 def _write_card(out: Path, data: dict[str, Any], plan: Plan, scores: dict[str, LabelScores]) -> None:

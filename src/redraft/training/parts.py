@@ -49,7 +49,7 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: Sets) -> Pack:
         part, entry, about = _language_model(out, source, sets)
         parts[part], card[part] = entry, about
     if added.classifier is not None:
-        parts[CLASSIFIER], card[CLASSIFIER] = _classifier(out, added.classifier, sets)
+        parts[CLASSIFIER], card[CLASSIFIER] = _classifier(base, out, added.classifier, sets)
     _drop_unused_pieces(out, parts)
     return write_manifest(out, base.name, parts, card)
 
@@ -80,16 +80,16 @@ def _nll(network: XlnetLM, splitter: SentencePieces, orders: Sequence[Order], li
     }
 
 
-def _classifier(out: Path, source: Path, sets: Sets) -> tuple[dict[str, Any], dict[str, Any]]:
+def _classifier(base: Pack, out: Path, source: Path, sets: Sets) -> tuple[dict[str, Any], dict[str, Any]]:
     """Entry and card of a classifier: a compact XLNet in 8 bits, any other encoder in half precision."""
-    loaded, card = load_classifier(source), _read_card(source)
+    loaded, card = load_classifier(source, pack=base), _read_card(source)
     _clear(out / CLASSIFIER)
     if isinstance(loaded.network, HubNetwork):
         HubNetwork(copy.deepcopy(loaded.network.model).half(), loaded.network.tokenizer).save(out / CLASSIFIER)
         ordinary_modes(out / CLASSIFIER)
         stored, entry = load_classifier(out / CLASSIFIER), {"kind": read_config(source)["model_type"]}
         return {**entry, "folder": CLASSIFIER}, {**card, "cost_of_half": _changed(loaded, stored, sets)}
-    entry = {"kind": "xlnet", **store_xlnet(out, CLASSIFIER, loaded.network, source)}
+    entry = {"kind": read_config(source)["model_type"], **store_xlnet(out, CLASSIFIER, loaded.network, source)}
     small = Classifier(_in_8_bits(loaded.network), loaded.splitter)
     return entry, {**card, "cost_of_int8": _changed(loaded, small, sets)}
 
