@@ -16,7 +16,7 @@ from redraft.models.base import Scorer, Slot, Words
 from redraft.numerics import Array, log_sum
 from redraft.sentence import Action
 
-_AT_ONCE = 75  # with so few tokens left, another call costs more than the tokens that it could spare
+_AT_ONCE = 200  # with so few tokens left, the calls of another round cost more than the tokens that it could spare
 _LEADERS = 4  # of four sentences that matter, one is read to its end
 _STRIDE = 3  # tokens of the others
 
