@@ -44,7 +44,7 @@ def _plain(words: tuple[str, ...], vocabulary: Vocabulary) -> tuple[str, ...]:
 def saved(tiny_pack: Pack, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved")
     network, _ = new_reading_classifier(tiny_pack, _SHAPE, seed=1)
-    save_classifier(network, folder, readers=tiny_pack)
+    save_classifier(network, folder, tiny_pack)
     return folder
 
 

@@ -19,10 +19,19 @@ from redraft.corpus import Encoded
 from redraft.errors import InputError
 from redraft.files import replacing
 from redraft.models.lstm_files import load_pair, readers_sha256
-from redraft.models.pack import Pack
+from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.models.quantise import dequantise
 from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256
-from redraft.predict.classifier import LABELS, OVER_READINGS, READERS, HubNetwork, groups, padded, read_config
+from redraft.predict.classifier import (
+    LABELS,
+    OVER_READINGS,
+    READERS,
+    HubNetwork,
+    groups,
+    load_classifier,
+    padded,
+    read_config,
+)
 from redraft.predict.pieces import PIECES, HubPieces, PieceEncoder, SentencePieces, Splitter, WordIds
 from redraft.predict.readings import XlnetOverReadings
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
@@ -37,6 +46,7 @@ from redraft.training.processes import WHOLE, Share
 IGNORED = 255  # the label of a piece that does not begin a word, and of BOS
 LEARNING_RATE = 2e-3  # from scratch; the paper's 1e-5 is for a model that was trained before
 FINE_TUNING_RATE = 1e-4
+Base = Path | Pack | None  # where a classifier's words come from: pieces, a pack's LSTM models, its own folder
 _SELECTION = 6000  # validation sentences that choose the best checkpoint; the scores are of all of them
 
 
@@ -179,6 +189,26 @@ def new_reading_classifier(
     return XlnetOverReadings(config, len(LABELS), readers, vocabulary), WordIds(vocabulary)
 
 
+def _start(
+    init: Path | None, pieces: Path | None, readers: Pack | None, shape: Mapping[str, Any] | None, seed: int
+) -> tuple[nn.Module, Splitter, Base]:
+    """An untrained classifier, or another model's weights."""
+    if [init, pieces, readers].count(None) != 2:
+        raise InputError("a classifier starts from another model, pieces or a pack; name one of them")
+    if readers is not None:
+        return *new_reading_classifier(readers, shape, seed), readers
+    if pieces is not None:
+        return *new_classifier(pieces, shape, seed), pieces
+    if init is None:
+        raise ValueError("nothing to start from")
+    if read_config(init).get("model_type") == OVER_READINGS:
+        pack = open_pack(DEFAULT)
+        loaded = load_classifier(init, pack=pack)
+        return loaded.network, loaded.splitter, pack
+    spiece = init / PIECES
+    return *classifier_from(init, seed), spiece if spiece.exists() else None
+
+
 def classifier_from(folder: Path, seed: int = 0) -> tuple[nn.Module, Splitter]:
     """A classifier that starts from the weights of another model: a language model or a classifier."""
     config = read_config(folder)
@@ -213,22 +243,26 @@ def _from_hub(folder: Path) -> tuple[nn.Module, Splitter]:
     return HubNetwork(model, tokenizer), HubPieces(tokenizer)
 
 
-def save_classifier(
-    network: nn.Module, folder: Path, pieces: Path | None = None, *, readers: Pack | None = None
-) -> None:
+def _sha256(base: Base) -> str:
+    if base is None:
+        return ""
+    return readers_sha256(base) if isinstance(base, Pack) else pieces_sha256(base)
+
+
+def save_classifier(network: nn.Module, folder: Path, base: Base = None) -> None:
     """Write a classifier as transformers would; a compact XLNet in half precision."""
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(network, HubNetwork):
         network.save(folder)
         return
-    if isinstance(network, XlnetOverReadings) and readers is not None:
-        about: dict[str, Any] = {"model_type": OVER_READINGS, READERS: readers_sha256(readers)}
-    elif isinstance(network, XlnetTokenClassifier) and pieces is not None:
+    if isinstance(network, XlnetOverReadings) and isinstance(base, Pack):
+        about: dict[str, Any] = {"model_type": OVER_READINGS, READERS: _sha256(base)}
+    elif isinstance(network, XlnetTokenClassifier) and isinstance(base, Path):
         about = {"model_type": "xlnet", "architectures": ["XLNetForTokenClassification"], "dropout": 0.0}
-        about[PIECES_SHA256] = pieces_sha256(pieces)
-        if pieces.resolve() != (folder / PIECES).resolve():
+        about[PIECES_SHA256] = _sha256(base)
+        if base.resolve() != (folder / PIECES).resolve():
             with replacing(folder / PIECES) as partial:
-                shutil.copyfile(pieces, partial)
+                shutil.copyfile(base, partial)
     else:
         raise ValueError("an XLNet is saved with its pieces or with the pack whose models it reads by")
     config = {
@@ -267,23 +301,9 @@ def train_classifier(
     card = read_card(data)
     if not card.get("complete"):
         raise InputError(f"{data} is not complete; run redraft synthesize again to finish it")
-    if [init, pieces, readers].count(None) != 2:
-        raise InputError("a classifier starts from another model, pieces or a pack; name one of them")
-    spiece: Path | None = None
-    if readers is not None:
-        network: nn.Module
-        network, splitter = new_reading_classifier(readers, shape, seed)
-        known = readers.fingerprint
-    elif init is not None:
-        network, splitter = classifier_from(init, seed)
-        spiece = init / PIECES
-        known = pieces_sha256(spiece) if spiece.exists() else ""
-    else:
-        spiece = pieces or Path()
-        network, splitter = new_classifier(spiece, shape, seed)
-        known = pieces_sha256(spiece)
+    network, splitter, base = _start(init, pieces, readers, shape, seed)
     train_data, valid_data = (read_tagged(data, split, splitter) for split in ("train", "valid"))
-    identity = hashlib.sha256(json.dumps([card["shards"], known]).encode()).hexdigest()
+    identity = hashlib.sha256(json.dumps([card["shards"], _sha256(base)]).encode()).hexdigest()
     task = ClassifierTask(
         network, splitter, train_data, valid_data, batch_pieces=batch_pieces, seed=seed, identity=identity
     )
@@ -292,7 +312,7 @@ def train_classifier(
     train(task, plan, out, quiet=quiet)
     network.load_state_dict(load_file(out / BEST))
     network.eval()
-    save_classifier(network, out, pieces=spiece, readers=readers)
+    save_classifier(network, out, base)
     scores = score_sets(network, valid_data, splitter.padding)
     _write_card(out, card, plan, scores)
     return scores
