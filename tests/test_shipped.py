@@ -2,11 +2,15 @@
 
 import json
 
+import numpy as np
 from click.testing import CliRunner
 
 import redraft
+from redraft import recipes
 from redraft.app.cli import cli
 from redraft.models.pack import DEFAULT, open_pack
+from redraft.predict.classifier import pack_classifier
+from redraft.synthesis.labels import Label
 from redraft.writer import Settings
 
 
@@ -17,6 +21,16 @@ def test_the_pack_is_whole_and_small_and_has_a_card() -> None:
     for direction in ("forward", "backward"):
         scores = pack.card["nll_per_word"][direction]["held-out part of the corpus"]
         assert abs(scores["cost_of_int8"]) < 0.01
+
+
+def test_a_classifier_guides_by_default_and_inserts_before_the_right_words() -> None:
+    pack = open_pack(DEFAULT)
+    assert recipes.own(pack) == "l-mcmc-c"
+    words = "manufacturing suffer under the climate bill".split()
+    (log_probs,) = pack_classifier(pack).log_probs([tuple(words)])
+    places = [*words, "the end"]
+    asked = np.argsort(-log_probs[:, Label.INSERT])[:3]
+    assert {places[i] for i in asked} == {"manufacturing", "suffer", "the end"}  # the paper's labels
 
 
 def test_the_same_seed_gives_the_same_sentence_with_all_words() -> None:
