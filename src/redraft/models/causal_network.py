@@ -137,5 +137,4 @@ def _new_cache() -> Any:
 
 def _stack_at_end(parts: Sequence[Tensor], length: int) -> Tensor:
     """[layers, heads, tokens, size] each, to [layers, parts, heads, length, size] with zeros before."""
-    padded = [torch.nn.functional.pad(part, (0, 0, length - part.shape[2], 0)) for part in parts]
-    return torch.stack(padded, 1)
+    return torch.stack([torch.nn.functional.pad(part, (0, 0, length - part.shape[2], 0)) for part in parts], 1)

@@ -1,6 +1,7 @@
 """LSTM models in and out of packs."""
 
 import hashlib
+import json
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -48,9 +49,7 @@ def load_network(pack: Pack, part: str) -> tuple[LstmLM, Vocabulary]:
     vocabulary = _read_words(pack.path(entry["words"]), pack.fingerprint)
     if vocabulary.sha256 != entry["words_sha256"]:
         raise PackError(f"pack {pack.name}: {entry['words']} is not the word list that {part} was trained with")
-    network = LstmLM(LstmConfig.from_json(entry["config"]))
-    network.load_state_dict(dequantise(load_file(pack.path(entry["weights"]))))
-    return network.eval(), vocabulary
+    return _read_network(pack.path(entry["weights"]), pack.fingerprint, json.dumps(entry["config"])), vocabulary
 
 
 def load_pair(pack: Pack) -> tuple[tuple[LstmLM, LstmLM], Vocabulary]:
@@ -66,6 +65,14 @@ def readers_sha256(pack: Pack) -> str:
     """Of the LSTM weights of a pack: what is trained on top of them fits no others."""
     hashes = [pack.manifest["files"][pack.parts[part]["weights"]]["sha256"] for part in ("forward", "backward")]
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+@lru_cache(maxsize=2)
+def _read_network(path: Path, fingerprint: str, config: str) -> LstmLM:
+    """One network serves the sampler, its cheap steps and the classifier: what is loaded is not changed any more."""
+    network = LstmLM(LstmConfig.from_json(json.loads(config)))
+    network.load_state_dict(dequantise(load_file(path)))
+    return network.eval()
 
 
 @lru_cache(maxsize=2)

@@ -41,8 +41,8 @@ HEAVY_INSERT = (
     Recipe("heavy-insert-segment", Action.INSERT, 4, (0.15, 0.90)),
     Recipe("heavy-insert-whole", Action.INSERT, None, (0.15, 0.90)),
 )
-# Not in the paper either: drafts with several faults, as those in the middle of a chain. They teach faster, too: the
-# paper's have a wrong word in every fourth sentence or so, these in every fifth place.
+# Not in the paper either: drafts with several faults, as those in the middle of a chain. They teach faster, too: of the
+# paper's instances one word in 23 is a wrong one, of these one in seven.
 MIXED = (
     Recipe("mixed-segment", None, 6, (0.10, 0.33)),
     Recipe("mixed-whole", None, None, (0.10, 0.33)),
