@@ -57,3 +57,15 @@ def test_packs_are_found_by_name_in_the_users_folder(copy: Path) -> None:
     assert find("mine") in available()
     with pytest.raises(PackError, match=r"there is no pack 'yours'.*mine"):
         find("yours")
+
+
+def test_a_folder_here_replaces_a_known_pack_only_when_given_as_a_path(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(copy, home() / "packs" / "mine")
+    shutil.copytree(copy, tmp_path / "here" / "mine")
+    shutil.copytree(copy, tmp_path / "here" / "other")
+    monkeypatch.chdir(tmp_path / "here")
+    assert find("mine") == home() / "packs" / "mine"
+    assert find("./mine") == Path("mine")
+    assert find("other") == Path("other")

@@ -40,8 +40,9 @@ def available() -> list[Path]:
 
 
 def find(name: str) -> Path:
-    """The folder of a pack, given its name or its path."""
-    for folder in [Path(name), *(base / name for base in _folders())]:
+    """The folder of a pack, given its name or its path: a bare name is a known pack before it is a folder here."""
+    known = [base / name for base in _folders()] if Path(name).name == name else []
+    for folder in [*known, Path(name)]:
         if (folder / MANIFEST).is_file():
             return folder
     names = ", ".join(path.name for path in available()) or "none"
