@@ -4,14 +4,20 @@ python benchmarks/sampler.py [--pack NAME|DIR] [--threads N]
 """
 
 import argparse
+import time
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from plain import PlainReader
 from timing import check_same, make_sampler, one_by_one, run
 
+from redraft.models.base import Words
 from redraft.models.lstm_files import load_lstm
 from redraft.models.pack import DEFAULT, open_pack
+from redraft.numerics import Array
+from redraft.predict.classifier import CLASSIFIER, Classifier, pack_classifier
+from redraft.predict.learned import LearnedPrior
 from redraft.sampler import Chain
 from redraft.sentence import Constraints
 
@@ -29,6 +35,18 @@ def _template(words: int) -> Constraints:
     """A sentence of so many words with one blank in the middle: its length stays what it is."""
     half = " ".join(["the old house near the river"] * 20).split()[: words // 2]
     return Constraints(template=" ".join([*half, "___", *half, "."]), max_words=2 * len(half) + 3)
+
+
+class TimedClassifier(Classifier):
+    """A classifier that knows how long it took."""
+
+    seconds = 0.0
+
+    def log_probs(self, sentences: Sequence[Words]) -> list[Array]:
+        started = time.perf_counter()
+        found = super().log_probs(sentences)
+        self.seconds += time.perf_counter() - started
+        return found
 
 
 def main() -> None:
@@ -65,6 +83,14 @@ def main() -> None:
     print("\nbatch   chain-steps/s")
     for size in (1, 2, 4, 8, 16, 32, 64):
         print(f"{size:5}   {1 / run(fast, _chains(size), 20)[1]:.1f}")
+
+    if CLASSIFIER in pack.parts:
+        classifier = pack_classifier(pack)
+        print("\nbatch   what the classifier adds to a step with the learned prior")
+        for size, steps in ((1, 100), (16, 40)):
+            timed = TimedClassifier(classifier.network, classifier.splitter)
+            seconds = run(make_sampler(models, LearnedPrior(timed)), _chains(size), steps)[1] * size * steps
+            print(f"{size:5}   {timed.seconds / (seconds - timed.seconds):.1%}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from redraft.predict.prior import UniformPrior
+from redraft.predict.prior import Prior, UniformPrior
 from redraft.revise.candidates import CandidateGenerator
 from redraft.revise.kernels import PaperKernel
 from redraft.sampler import Chain, Sampler, State
@@ -16,9 +16,9 @@ from redraft.target import Target
 _ACTIONS = frozenset({Action.REPLACE, Action.INSERT})
 
 
-def make_sampler(models: Sequence[Any]) -> Sampler:
-    """Forward and backward model, 50 candidates, positions drawn at random."""
-    return Sampler(Target(models[0]), CandidateGenerator(models, 50), UniformPrior(), PaperKernel(), _ACTIONS)
+def make_sampler(models: Sequence[Any], prior: Prior | None = None) -> Sampler:
+    """Forward and backward model, 50 candidates, positions drawn at random unless a prior is given."""
+    return Sampler(Target(models[0]), CandidateGenerator(models, 50), prior or UniformPrior(), PaperKernel(), _ACTIONS)
 
 
 def run(
