@@ -1,6 +1,6 @@
 import pytest
 
-from redraft.evaluation.chains import acceptance, length, seconds
+from redraft.evaluation.chains import acceptance, length, own_nll, seconds
 from redraft.evaluation.outputs import Output, Step
 from redraft.sentence import Action
 
@@ -41,6 +41,20 @@ def test_seconds():
 )
 def test_seconds_that_are_not_told_are_left_out(outputs, names):
     assert [metric.name for metric in seconds(outputs)] == names
+
+
+def told(nll, target):
+    return Output("1", "a", ("a",), nll=nll, target=target)
+
+
+def test_nll_is_that_of_the_model_that_decided():
+    (metric,) = own_nll([told(1.0, "tiny"), told(2.0, "tiny")])
+    assert (metric.name, metric.value) == ("nll_by_tiny", 1.5)
+
+
+@pytest.mark.parametrize("other", [told(2.0, "large"), told(None, "tiny"), told(2.0, None)])
+def test_nll_of_different_or_unknown_models_is_left_out(other):
+    assert own_nll([told(1.0, "tiny"), other]) == []
 
 
 def test_length_counts_punctuation():

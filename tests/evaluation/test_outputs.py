@@ -23,9 +23,11 @@ def read(tmp_path, *records):
 
 def test_a_full_line(tmp_path):
     record = {"id": 7, "text": "Don't.", "words": ["Don", "'t", "."], "nll": 1.5, "steps": 2, "seconds": 0.5}
+    record["signature"] = "redraft:0.1.0|target:tiny/forward|chains:1"
     record |= {"trace": [STEP], "input": {"keywords": ["Don"], "reference": "Don't go."}}
     (output,) = read(tmp_path, record, "")
     assert (output.id, output.words, output.steps, output.seconds) == ("7", ("Don", "'t", "."), 2, 0.5)
+    assert (output.nll, output.target) == (1.5, "tiny/forward")
     assert output.reference == ("Don", "'t", "go", ".")
     assert output.trace == (Step(Action.REPLACE, True),)
 

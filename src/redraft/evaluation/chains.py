@@ -1,4 +1,4 @@
-"""What the outputs say of the chains that wrote them: acceptance rates, seconds, and the length they came to."""
+"""What the outputs say of the chains that wrote them: acceptance rates, seconds, their own NLL and length."""
 
 from collections.abc import Sequence
 
@@ -11,6 +11,15 @@ from redraft.sentence import Action
 def length(outputs: Sequence[Words]) -> Metric:
     """Mean number of words, punctuation counted."""
     return mean("length", "words", [float(len(words)) for words in outputs], tok="redraft", punctuation="yes")
+
+
+def own_nll(outputs: Sequence[Output]) -> list[Metric]:
+    """NLL per word by the model that decided, where every output tells it. Models are never compared: it is named."""
+    told = [one.nll for one in outputs if one.nll is not None]
+    targets = {one.target for one in outputs}
+    if len(told) < len(outputs) or len(targets) > 1 or None in targets:
+        return []
+    return [mean(f"nll_by_{targets.pop()}", "nats", told, tok="redraft")]
 
 
 def acceptance(outputs: Sequence[Output]) -> list[Metric]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from redraft.errors import InputError
 from redraft.evaluation.bleu import bleu
-from redraft.evaluation.chains import acceptance, length, seconds
+from redraft.evaluation.chains import acceptance, length, own_nll, seconds
 from redraft.evaluation.coverage import coverage
 from redraft.evaluation.diversity import distinct, entropy
 from redraft.evaluation.fluency import fluency
@@ -45,6 +45,7 @@ def metrics_of(material: Material) -> list[Metric]:
         found += coverage(words, material.constraints)
     if material.judged is not None:
         found += fluency(words, material.judged.scores, material.judged.settings)
+    found += own_nll(outputs)
     if material.references is not None:
         found += bleu(words, material.references)
     found += [self_bleu(words), distinct(words), entropy(words), *repetition(words)]

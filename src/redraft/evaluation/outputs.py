@@ -32,6 +32,8 @@ class Output:
     reference: tuple[str, ...] | None = None
     steps: int | None = None
     seconds: float | None = None
+    nll: float | None = None  # per word, by the model that decided
+    target: str | None = None  # the name of that model
     trace: tuple[Step, ...] = ()
 
 
@@ -154,6 +156,8 @@ def output_of(record: Mapping[str, Any], where: str) -> Output:
         reference=None if reference is None else _reference(reference, where),
         steps=None if steps is None else int(steps),
         seconds=_number(record, "seconds", where),
+        nll=_number(record, "nll", where, least=-_MOST),
+        target=_target(record.get("signature")),
         trace=_trace(record.get("trace"), where),
     )
 
@@ -171,13 +175,18 @@ def _reference(value: Any, where: str) -> tuple[str, ...]:
     return tuple(text.tokenise(value))
 
 
-def _number(record: Mapping[str, Any], key: str, where: str) -> float | None:
+def _number(record: Mapping[str, Any], key: str, where: str, least: float = 0) -> float | None:
     value = record.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MOST:
-        raise InputError(f"{where}: {key} must be a number of at least 0, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < _MOST:
+        raise InputError(f"{where}: {key} must be a number of at least {least:g}, not {value!r}")
     return float(value)
+
+
+def _target(signature: Any) -> str | None:
+    parts = signature.split("|") if isinstance(signature, str) else []
+    return next((part.removeprefix("target:") for part in parts if part.startswith("target:")), None)
 
 
 def _trace(value: Any, where: str) -> tuple[Step, ...]:
