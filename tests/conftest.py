@@ -56,6 +56,18 @@ def tiny_pack(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return assemble(made_corpus, data, weights, folder / "tiny", "tiny", num_tokens=60_000, config=config)
 
 
+@pytest.fixture(scope="session")
+def causal_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny causal model of random weights."""
+    from tests.models.making import make_model, make_tokenizer
+
+    folder = tmp_path_factory.mktemp("causal")
+    tokenizer = make_tokenizer()
+    make_model("llama", len(tokenizer)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_HOME", str(tmp_path / "home"))

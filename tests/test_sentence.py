@@ -98,7 +98,12 @@ def test_a_template_that_closes_with_a_blank_gets_an_ending() -> None:
         ({"keywords": ("home",), "banned": ("HOME",)}, "banned and required"),
         ({"keywords": ("new york",), "banned": ("York",)}, "banned and required"),
         ({"keywords": ("a", "b", "c"), "max_words": 3}, "more than the maximum of 3"),
-        ({"keywords": ("a",), "min_words": 9, "max_words": 5}, "above the maximum"),
+        ({"keywords": ("a",), "min_words": 9, "max_words": 5}, "minimum of 9 words does not fit"),
+        ({"keywords": ("a",), "min_words": 10, "max_words": 10}, "minimum of 10 words does not fit"),
+        ({"keywords": ("a", "it 's"), "min_words": 9, "max_words": 10}, "minimum of 9 words does not fit"),
+        ({"keywords": ("a",), "banned": (" ",)}, "a banned word is empty"),
+        ({"keywords": ("a",), "endings": ("the end",)}, "not one word or mark"),
+        ({"keywords": ("a",), "endings": ("",)}, "not one word or mark"),
         ({"keywords": ("a" * 300,)}, "300 letters"),
         ({"keywords": ("a",), "banned": (".", "?", "!")}, "every ending of"),
         ({"template": "no blank here ."}, "no blank"),
@@ -166,3 +171,13 @@ def test_a_banned_ending_is_not_used() -> None:
 def test_insertion_ends_at_the_limit() -> None:
     given_constraints = Constraints(keywords=("a", "b"), max_words=3)
     assert not legal_table(given_constraints.start(), given_constraints, frozenset(Action))[ROW[Action.INSERT]].any()
+
+
+def test_a_longer_minimum_makes_room_for_itself() -> None:
+    assert Constraints(("a",), min_words=40).limit == 50
+    assert Constraints(("a",), min_words=9, max_words=10).limit == 10
+    assert Constraints(("a",), min_words=10, max_words=10, endings=()).limit == 10
+
+
+def test_bans_do_not_matter_to_an_ending_that_is_given() -> None:
+    assert Constraints(template="___ the dog", banned=(".", "?", "!")).start().words == ("the", "dog")

@@ -11,6 +11,8 @@ _SENTENCE = ("the", "River", "runs", "to", "the", "river", ".")
 def test_soft_scores() -> None:
     assert prefer("river", 2.0).log_weight(_SENTENCE) == 2
     assert prefer("sea", 2.0).log_weight(_SENTENCE) == 0
+    assert prefer("runs to", 2.0).log_weight(_SENTENCE) == 2
+    assert prefer("to runs", 2.0).log_weight(_SENTENCE) == 0
     assert prefer_length(8, 0.5).log_weight(_SENTENCE) == -1
     assert penalise_repetition(0.7).log_weight(_SENTENCE) == pytest.approx(-0.7)
 
@@ -29,5 +31,8 @@ def test_what_cannot_be_a_target() -> None:
             Target(Bigrams("a"), power)
     with pytest.raises(InputError, match="weight of 'x'"):
         prefer("x", float("nan"))
-    with pytest.raises(InputError, match="at least 0"):
-        penalise_repetition(-1)
+    with pytest.raises(InputError, match="must not be empty"):
+        prefer(" ", 1.0)
+    for strength in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(InputError, match="at least 0"):
+            penalise_repetition(strength)

@@ -23,19 +23,13 @@ from redraft.sampler import Chain, Sampler
 from redraft.sentence import Action, Constraints
 from redraft.target import prefer
 from redraft.writer import Settings
-from tests.models.making import make_model, make_tokenizer
 
 _INPUTS = (Constraints(keywords=("dog", "park")), Constraints(template="The ___ sees ___ ."))
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tiny causal model."""
-    folder = tmp_path_factory.mktemp("causal")
-    tokenizer = make_tokenizer()
-    make_model("llama", len(tokenizer)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+def target(causal_folder: Path) -> Path:
+    return causal_folder
 
 
 def _sampler(pack: Pack, target: Path, name: str, **options: object) -> Sampler:
@@ -152,6 +146,23 @@ def test_steps_are_the_recipes_unless_given(tiny_pack: Pack, target: Path) -> No
     writer = redraft.load(str(tiny_pack.folder), target=str(target))
     assert writer.complete(Settings()).steps == writer.recipe.steps < 200
     assert writer.complete(Settings(steps=0)).steps == 0
+
+
+def test_a_deletion_does_not_make_a_banned_phrase(tiny_pack: Pack, target: Path) -> None:
+    constraints = Constraints(("dog", "sea"), banned=("dog sea",))
+    for options in ({}, {"target": str(target), "num_candidates": 10, "num_scored": 5}):
+        writer = redraft.load(str(tiny_pack.folder), "l-mcmc-deletion", **options)
+        (draft,) = writer.write(constraints, Settings(60, seed=3))
+        after = [one.words for one in draft.trace if one.accepted]
+        first = next(i for i, words in enumerate(after) if constraints.allows(words))
+        assert all(constraints.allows(words) for words in after[first:])
+        assert any(one.action is Action.DELETE for one in draft.trace)
+
+
+def test_nothing_to_draw_leaves_nothing_open() -> None:
+    for action in Action:
+        nothing = np.empty(0)
+        assert undecided_by_paper(action, nothing, nothing.astype(bool), nothing, -1.0, -1.0) == []
 
 
 def test_cheap_steps_come_first(tiny_pack: Pack, target: Path) -> None:

@@ -14,6 +14,7 @@ from redraft.records import record
 from redraft.sentence import Constraints
 from redraft.writer import Draft, Observer, Settings
 
+_BEGIN = b'{"id": '  # of every line of results
 SIZE = 32  # inputs that are worked on at once, unless told otherwise
 
 
@@ -73,18 +74,28 @@ def results(path: Path) -> Iterator[tuple[IO[str], list[dict[str, Any]]]]:
 def _kept(file: IO[str], path: Path) -> list[dict[str, Any]]:
     """The whole lines of a result file; a last line that was torn by a kill is cut off."""
     content = path.read_bytes()  # not text: a kill may tear a letter of several bytes
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
-        os.ftruncate(file.fileno(), len(whole))
+    *whole, torn = content.split(b"\n")
     try:
-        lines = [json.loads(line) for line in whole.split(b"\n")[:-1]]
+        lines = [json.loads(line) for line in whole]
         if not all("id" in line and "signature" in line for line in lines):
             raise ValueError("lines without id and signature")
+        if not (torn.startswith(_BEGIN) or _BEGIN.startswith(torn)):
+            raise ValueError("an end that is none of a result")
     except (ValueError, TypeError) as error:
         raise OutputError(
             f"{path} holds something else than redraft's results ({error}); choose another place"
         ) from error
+    if torn:
+        os.ftruncate(file.fileno(), len(content) - len(torn))
     return lines
+
+
+def refuse_other_inputs(inputs: Iterable[Input], kept: Iterable[dict[str, Any]], path: Path) -> None:
+    """A result is not taken for that of an input that was changed since."""
+    given = {item.key: item.given for item in inputs}
+    for line in kept:
+        if given.get(key_of(line["id"]), line.get("input")) != line.get("input"):
+            raise OutputError(f"{path} holds the result of another input for id {line['id']!r}; choose another place")
 
 
 def refuse_other_settings(author: Author, settings: Settings, kept: Iterable[dict[str, Any]], path: Path) -> None:

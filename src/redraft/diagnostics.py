@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from redraft import text
+from redraft.errors import OutputError
 from redraft.numerics import Array
 from redraft.sampling import Draw, Samples
 from redraft.sentence import FREE, Action, num_words
@@ -122,7 +123,10 @@ def plot(samples: Samples, path: Path) -> None:
         left.set(title=name, xlabel="draw")
         right.set(title=f"autocorrelation of {name}", xlabel="lag in draws", ylim=(-0.3, 1.05))
         right.axhline(0, color="grey", linewidth=0.6)
-    figure.savefig(path, dpi=130)
+    try:
+        figure.savefig(path, dpi=130)
+    except (OSError, ValueError) as error:  # no place, or a kind of picture that is not known
+        raise OutputError(f"cannot write {path}: {error}") from error
     pyplot.close(figure)
 
 

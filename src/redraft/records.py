@@ -1,5 +1,6 @@
 """Inputs and drafts as JSON objects."""
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,11 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def finite(number: float) -> float | None:
+    """The number, or null where it is infinite: JSON has no word for that."""
+    return number if math.isfinite(number) else None
+
+
 def record(draft: "Draft", *, trace: bool) -> dict[str, Any]:
     """A draft as a JSON object."""
     result: dict[str, Any] = {
@@ -58,6 +64,9 @@ def record(draft: "Draft", *, trace: bool) -> dict[str, Any]:
     }
     if draft.earlier:
         result["earlier"] = [{"steps": one.steps, "text": one.text, "nll": round(one.nll, 6)} for one in draft.earlier]
+    if trace and draft.start is not None:
+        start = draft.start
+        result["start"] = {"words": start.words, "locks": start.locks, "open_gaps": start.open_gaps}
     if trace:
         result["trace"] = [
             {
@@ -65,7 +74,7 @@ def record(draft: "Draft", *, trace: bool) -> dict[str, Any]:
                 "position": revision.position,
                 "old": revision.old,
                 "new": revision.new,
-                "log_ratio": round(revision.log_ratio, 6),
+                "log_ratio": finite(round(revision.log_ratio, 6)),
                 "accepted": revision.accepted,
                 "nll": round(revision.nll, 6),
             }

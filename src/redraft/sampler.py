@@ -192,10 +192,9 @@ class Sampler:
 
     def _log_target(self, chain: Chain, log_probs: Array, sentences: Sequence[Words]) -> Array:
         weights = self.target.log_weights(log_probs, sentences)
-        if self._kernel.counts_prior:  # a search may pass through drafts that are too short, a sampler may not
-            permitted = [chain.constraints.permits(words) for words in sentences]
-            weights = np.where(permitted, weights, -np.inf)
-        return weights
+        # A search may pass through drafts that are too short, a sampler may not.
+        permits = chain.constraints.permits if self._kernel.counts_prior else chain.constraints.allows
+        return np.where([permits(words) for words in sentences], weights, -np.inf)
 
     def _with_prior(
         self,

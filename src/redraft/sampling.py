@@ -79,6 +79,8 @@ def sample(
     for name, value, least in (("num", num, 1), ("burn_in", burn_in, 0), ("thin", thin, 1), ("chains", chains, 1)):
         if value < least:
             raise InputError(f"{name} must be at least {least}, not {value}")
+    if seed is not None and seed < 0:
+        raise InputError(f"the seed must not be negative, not {seed}")
     if not sampler.is_exact:
         raise InputError("the paper's kernel is a search and has no samples to give; take the exact kernel")
     seed = secrets.randbits(32) if seed is None else seed
@@ -95,6 +97,9 @@ def sample(
         accepted.update(revision.action for revision in revisions if revision and revision.accepted)
         if (step - burn_in) % thin == 0:
             for c, state in enumerate(states):
+                if state.log_target == -np.inf:
+                    missing = ", ".join(constraints.unmet(state.sentence.words))
+                    raise InputError(f"after {step} steps a chain has not reached {missing}; take more burn-in steps")
                 kept[c].append(Draw(state.sentence, state.log_prob, state.log_target, c, step))
     return Samples(tuple(draw for one in kept for draw in one), dict(tried), dict(accepted))
 

@@ -189,7 +189,7 @@ class Constraints:
     order       whether the keywords keep their order
     banned      words or phrases that must not occur, in whatever case
     min_words   fewest words, as a person counts them; without it redraft prefers at least six more than the keywords
-    max_words   most words, punctuation counted too, as in the paper (default 25, or 10 more than are given)
+    max_words   most words, punctuation counted too, as in the paper (default 25, or 10 more than are given or wanted)
     endings     what the last word may be; empty for anything. A template that closes with known words ends with them
     """
 
@@ -210,7 +210,10 @@ class Constraints:
             raise ConstraintError(f"{num_locked:,} given words are too many for one sentence (at most {_MAX_LOCKED:,})")
         if long := next((word for word in self.locked_words if len(word) > _MAX_LETTERS), None):
             raise ConstraintError(f"{long[:20]}... has {len(long):,} letters; no word has more than {_MAX_LETTERS}")
-        if self.endings and not self.allowed_endings:
+        for ending in self.endings:
+            if list(text.tokenise(_clean(ending, "an ending"))) != [ending]:
+                raise ConstraintError(f"the ending {ending!r} is not one word or mark; give each by itself")
+        if self.has_ending and not self.allowed_endings:
             raise ConstraintError(
                 f"every ending of {' '.join(self.endings)} is banned; ban less, or allow other endings"
             )
@@ -218,8 +221,10 @@ class Constraints:
             raise ConstraintError(
                 f"the given words need {self._least} places with punctuation, more than the maximum of {self.max_words}"
             )
-        if self.min_words is not None and self.min_words > self.limit:
-            raise ConstraintError(f"the minimum of {self.min_words} words is above the maximum of {self.limit}")
+        if self.min_words is not None and self.min_words > self._most:
+            raise ConstraintError(
+                f"the minimum of {self.min_words} words does not fit: with punctuation at most {self.limit} are allowed"
+            )
         for banned, phrase in zip(self.banned, self._banned_phrases, strict=True):
             if any(_contains(_lowered(part), phrase) for part in self._parts):
                 raise ConstraintError(f"{banned!r} is banned and required at the same time")
@@ -241,7 +246,14 @@ class Constraints:
 
     @cached_property
     def _banned_phrases(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(_lowered(text.tokenise(_clean(banned, "a banned word")))) for banned in self.banned)
+        phrases = tuple(tuple(_lowered(text.tokenise(_clean(banned, "a banned word")))) for banned in self.banned)
+        if not all(phrases):
+            raise ConstraintError("a banned word is empty; give a word or a phrase")
+        return phrases
+
+    @cached_property
+    def _banned_sequences(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(phrase for phrase in self._banned_phrases if len(phrase) > 1)
 
     @cached_property
     def banned_words(self) -> frozenset[str]:
@@ -265,7 +277,13 @@ class Constraints:
     @property
     def limit(self) -> int:
         """Most words, punctuation counted."""
-        return self.max_words if self.max_words is not None else max(25, self._least + 10)
+        return self.max_words if self.max_words is not None else max(25, self._least + 10, (self.min_words or 0) + 10)
+
+    @property
+    def _most(self) -> int:
+        """Most words, as a person counts them, that the limit has places for."""
+        is_mark = self.has_ending and not any(map(text.is_word, self.allowed_endings))
+        return self.limit - is_mark - (len(self.locked_words) - num_words(self.locked_words))
 
     @property
     def preferred_words(self) -> int:
@@ -300,8 +318,10 @@ class Constraints:
 
     def allows(self, words: Sequence[str]) -> bool:
         """Whether no banned phrase of several words occurs; single banned words are never proposed at all."""
+        if not self._banned_sequences:
+            return True
         lowered = _lowered(words)
-        return not any(_contains(lowered, phrase) for phrase in self._banned_phrases if len(phrase) > 1)
+        return not any(_contains(lowered, phrase) for phrase in self._banned_sequences)
 
     def permits(self, words: Sequence[str]) -> bool:
         """Whether a sentence has enough words and no banned phrase: all that locks and gaps do not see to."""

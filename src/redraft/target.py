@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from redraft import text
 from redraft.errors import InputError
 from redraft.models.base import Scorer, Words
 from redraft.numerics import Array
 from redraft.sentence import num_words
-from redraft.text import is_word
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,18 @@ class SoftScore:
 
 
 def prefer(word: str, weight: float) -> SoftScore:
-    """Multiply the probability of sentences with a word by exp(weight); a negative weight makes it rarer."""
+    """Multiply the probability of sentences with a word or phrase by exp(weight); a negative one makes it rarer."""
     if not np.isfinite(weight):
         raise InputError(f"the weight of {word!r} must be a number, not {weight}")
-    wanted = word.lower()
-    return SoftScore(f"prefer {word}={weight:g}", lambda words: weight * (wanted in (w.lower() for w in words)))
+    wanted = [part.lower() for part in text.tokenise(word)]
+    if not wanted:
+        raise InputError("a word that is preferred must not be empty")
+
+    def log_weight(words: Words) -> float:
+        lowered = [w.lower() for w in words]
+        return weight * any(lowered[i : i + len(wanted)] == wanted for i in range(len(words) - len(wanted) + 1))
+
+    return SoftScore(f"prefer {word}={weight:g}", log_weight)
 
 
 def prefer_length(words: int, strength: float = 0.5) -> SoftScore:
@@ -43,11 +50,11 @@ def penalise_repetition(strength: float) -> SoftScore:
 
     Words of up to three letters and punctuation are left out: good sentences repeat "the" and ",".
     """
-    if not strength >= 0:
-        raise InputError(f"a repetition penalty must be at least 0, not {strength}")
+    if not (strength >= 0 and np.isfinite(strength)):
+        raise InputError(f"a repetition penalty must be a number of at least 0, not {strength}")
 
     def log_weight(words: Words) -> float:
-        weighty = [word.lower() for word in words if len(word) > 3 and is_word(word)]
+        weighty = [word.lower() for word in words if len(word) > 3 and text.is_word(word)]
         return -strength * (len(weighty) - len(set(weighty)))
 
     return SoftScore(f"repetition {strength:g}", log_weight)

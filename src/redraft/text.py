@@ -133,7 +133,7 @@ def spans(words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def capitalise(word: str) -> str:
-    """The word as it opens a sentence. ``iPhone`` and ``e-mail`` are left to their writers: only the first letter."""
+    """The word as it opens a sentence: only its first letter changes, that of ``iPhone`` too."""
     return word[:1].upper() + word[1:] if len(word[:1].upper()) == 1 else word
 
 

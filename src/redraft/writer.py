@@ -58,7 +58,10 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Draft:
-    """A finished sentence. ``nll`` is per word under the target, ``steps`` are those of its chain."""
+    """A finished sentence. ``nll`` is per word under the target, ``steps`` are those of its chain.
+
+    ``trace`` tells the chain's revisions from its ``start`` on; cheap steps that led to the start are not in it.
+    """
 
     text: str
     words: tuple[str, ...]
@@ -68,6 +71,7 @@ class Draft:
     constraints_met: bool
     signature: str
     trace: tuple[Revision, ...] = field(repr=False)
+    start: Sentence | None = field(default=None, repr=False)
     earlier: tuple[Earlier, ...] = field(default=(), repr=False)
 
 
@@ -80,6 +84,7 @@ class _Track:
 
     constraints: Constraints
     keep: int
+    start: Sentence | None = None
     trace: list[Revision] = field(default_factory=list)
     steps: int = 0
     best: list[tuple[int, float, Sentence]] = field(default_factory=list)
@@ -111,6 +116,7 @@ def _walk(
 ) -> None:
     """Take chains some steps on, and keep track of them."""
     for track, state in zip(tracks, states, strict=True):
+        track.start = state.sentence
         track.visit(state)
     for step in range(steps):
         if not goes_on(step, tracks):
@@ -172,6 +178,8 @@ class Writer:
 
         An input's draws hang on the seed and on its number (by default its place), not on its neighbours.
         """
+        if not inputs:
+            return []
         settings = self.complete(settings or Settings())
         seed = secrets.randbits(32) if settings.seed is None else settings.seed
         num_chains = settings.num_chains
@@ -260,6 +268,7 @@ def _drafts(tracks: Sequence[_Track], num: int, seconds: float, signature: str) 
             constraints_met=track.constraints.met_by(sentence.words),
             signature=signature,
             trace=tuple(track.trace),
+            start=track.start,
             earlier=tuple(track.earlier),
         )
         for (_, nll, sentence), track in _diverse(entries, num)

@@ -17,8 +17,8 @@ from redraft.models.pack import Pack
 @pytest.fixture
 def run(tiny_pack: Pack) -> Any:
     def call(*arguments: str, stdin: str | None = None) -> Result:
-        command, *rest = arguments
-        return CliRunner().invoke(cli, [command, *rest, "--pack", str(tiny_pack.folder), "--steps", "8"], input=stdin)
+        steps = () if "--samples" in arguments else ("--steps", "8")
+        return CliRunner().invoke(cli, [*arguments, "--pack", str(tiny_pack.folder), *steps], input=stdin)
 
     return call
 
@@ -45,6 +45,7 @@ def test_json_is_the_same_for_the_same_seed(run: Any) -> None:
 def test_num_and_trace(run: Any) -> None:
     drafts = json.loads(run("generate", "dog", "--num", "3", "--trace", "--json", "--seed", "3").stdout)["drafts"]
     assert len(drafts) == 3
+    assert set(drafts[0]["start"]) == {"words", "locks", "open_gaps"}
     assert set(drafts[0]["trace"][0]) == {"action", "position", "old", "new", "log_ratio", "accepted", "nll"}
     shown = run("generate", "dog", "--trace", "--seed", "3").stdout
     assert "insert" in shown
@@ -60,6 +61,25 @@ def test_inputs_of_every_kind(run: Any, tmp_path: Path) -> None:
     assert lines[0]["input"] == {"keywords": ["dog", "old man"]}
     assert lines[2]["input"]["reference"] == "The sea."
     assert all(line["constraints_met"] for line in lines)
+
+
+def test_what_holds_for_all_inputs_is_told_with_each(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("\ufeffdog sea\n", encoding="utf-8")
+    options = ("--order", "any", "--max-words", "40", "--ban", "man")
+    assert run("generate", "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"), *options).exit_code == 0
+    (line,) = _lines(tmp_path / "out")
+    assert line["input"] == {"order": "any", "ban": ["man"], "max_words": 40, "keywords": ["dog", "sea"]}
+
+
+def test_a_result_is_not_taken_for_that_of_another_input(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("dog\nsea\n")
+    arguments = ("generate", "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"), "--seed", "1")
+    assert run(*arguments).exit_code == 0
+    before = (tmp_path / "out").read_text()
+    assert "all 2 results are in" in run(*arguments).stderr
+    (tmp_path / "in").write_text("dog\npark\n")
+    assert "another input for id 2" in str(run(*arguments).exception)
+    assert (tmp_path / "out").read_text() == before
 
 
 def test_a_stopped_batch_goes_on_where_it_was(run: Any, tmp_path: Path) -> None:
@@ -125,6 +145,12 @@ def test_results_of_other_settings_are_not_mixed(run: Any, tmp_path: Path) -> No
         (["generate", "a", "--recipe", "nothing"], "there is no recipe 'nothing'; choose one of"),
         (["generate", "--input", "/no/such/file"], "cannot read /no/such/file"),
         (["generate", "a", "--output", "x"], "--output goes with --input"),
+        (["generate", "a", "--samples", "3", "--trace"], "--samples does not go with --steps"),
+        (["generate", "a", "--samples", "3", "--output", "x"], "--samples takes one input and prints"),
+        (["generate", "a", "--samples", "3", "--seed", "-1"], "the seed must not be negative"),
+        (["generate", "a", "--ban", ""], "a banned word is empty"),
+        (["generate", "a", "--min-words", "10", "--max-words", "10"], "the minimum of 10 words does not fit"),
+        (["diagnose", "dog", "--thin", "0"], "--thin must be at least 1"),
         (["infill", "no blank"], "no blank; mark each with ___"),
         (["train", "lm", "--direction", "forward", "--corpus", "/no/such", "--out", "x"], "is not a folder"),
         (["packs", "nowhere"], "there is no pack"),
@@ -157,11 +183,14 @@ def test_an_error_is_one_line_and_status_2(
 
 def test_an_unwritable_output_loses_nothing(run: Any, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("dog\n")
-    (tmp_path / "other").write_text('{"not": "ours"}\n')
-    for target, message in ((tmp_path, "cannot write to"), (tmp_path / "other", "something else")):
-        result = run("generate", "--input", str(tmp_path / "in"), "--output", str(target))
-        assert message in str(result.exception)
-    assert (tmp_path / "other").read_text() == '{"not": "ours"}\n'
+    assert "cannot write to" in str(
+        run("generate", "--input", str(tmp_path / "in"), "--output", str(tmp_path)).exception
+    )
+    for content in ('{"not": "ours"}\n', "my notes\nline two", "dog ball", '{"id"?'):
+        (tmp_path / "other").write_text(content)
+        result = run("generate", "--input", str(tmp_path / "in"), "--output", str(tmp_path / "other"))
+        assert "something else" in str(result.exception)
+        assert (tmp_path / "other").read_text() == content
 
 
 def test_a_full_disk_is_told(run: Any, tmp_path: Path) -> None:
@@ -220,12 +249,25 @@ def test_samples_and_soft_scores(run: Any) -> None:
     assert "WORD=WEIGHT" in str(run("generate", "dog", "--prefer", "river=much").exception)
 
 
+def test_every_move_of_the_exact_kernel_is_shown(run: Any) -> None:
+    options = ("--kernel", "exact", "--trace", "--seed", "1", "--chains", "8", "--min-words", "4")
+    assert run("generate", "dog", "sea", "park", *options).exception is None
+    told = run("generate", "dog", "sea", "park", *options, "--json").stdout
+    assert "Infinity" not in told
+    assert json.loads(told)["drafts"][0]["trace"]
+
+
+def test_draws_from_outside_the_target_are_refused(run: Any) -> None:
+    options = ("--samples", "3", "--burn-in", "0", "--thin", "1", "--min-words", "20", "--seed", "1")
+    assert "has not reached at least 20 words; take more burn-in" in str(run("generate", "dog", *options).exception)
+
+
 def test_diagnose_says_whether_chains_agree(tiny_pack: Pack, tmp_path: Path) -> None:
     arguments = ["diagnose", "dog", "--chains", "3", "--steps", "60", "--candidates", "5", "--seed", "1"]
     picture = ["--out", str(tmp_path / "x.png"), "--pack", str(tiny_pack.folder)]
     result = CliRunner().invoke(cli, [*arguments, *picture], catch_exceptions=False)
     assert "R-hat" in result.output
-    assert result.output.splitlines()[-1].startswith("The 3 chains of 30 draws")
+    assert result.output.splitlines()[-2].startswith("The 3 chains of 30 draws")
     assert (tmp_path / "x.png").stat().st_size > 10_000
 
 

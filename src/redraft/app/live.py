@@ -1,10 +1,6 @@
-"""What a person sees while redraft works, and how they stop it."""
+"""What a person sees while redraft works."""
 
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -37,24 +33,3 @@ class LiveLine:
         if self._live:
             line = Text(f"{step:>4}/{self._steps}  {nll:5.2f}  ", style="dim", no_wrap=True, overflow="ellipsis")
             self._live.update(line.append(best.text, style="not dim"))
-
-
-@contextmanager
-def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C sets a flag instead of raising, so that the best so far is returned; a second one raises."""
-    stopped = threading.Event()
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if stopped.is_set():
-            raise KeyboardInterrupt
-        stopped.set()
-
-    try:
-        before = signal.signal(signal.SIGINT, note)
-    except ValueError:  # not the main thread: Ctrl-C is not ours to handle
-        yield stopped.is_set
-        return
-    try:
-        yield stopped.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -54,6 +54,7 @@ class Options:
         """The writer that was asked for. For ``many_steps`` the pack's own models, unless others are named."""
         from redraft import load, recipes
         from redraft.models.pack import DEFAULT, open_pack
+        from redraft.models.pull import is_pulled
 
         if not self.temperature > 0:
             raise InputError(f"--temperature must be above 0, not {self.temperature}")
@@ -61,9 +62,10 @@ class Options:
         if recipe is None and self.target is None:
             pack = open_pack(self.pack or DEFAULT)
             recipe = recipes.own(pack) if many_steps else recipes.default(pack)
-            if not many_steps and recipe == recipes.own(pack):
+            if not many_steps and not is_pulled(recipes.PULLED):
                 print(
-                    f"redraft: the small shipped models write this; for better text: redraft pull {recipes.PULLED}",
+                    f"redraft: the small models of pack {pack.name} write this; for better text: "
+                    f"redraft pull {recipes.PULLED}",
                     file=sys.stderr,
                 )
         return load(
@@ -91,7 +93,9 @@ class Options:
 
     def defaults(self) -> dict[str, Any]:
         """The constraints that hold for every input unless it says otherwise."""
-        return {"order": self.order, "ban": list(self.ban), "min_words": self.min_words, "max_words": self.max_words}
+        order = None if self.order == "given" else self.order  # JSON inputs have the same default
+        given = {"order": order, "ban": list(self.ban), "min_words": self.min_words, "max_words": self.max_words}
+        return {key: value for key, value in given.items() if value not in (None, [])}
 
 
 def _word_and_weight(given: str) -> tuple[str, float]:

@@ -37,10 +37,10 @@ def reproduce(
     Our figures stand beside the paper's, as Markdown, CSV and PNG. What was run before is kept; a run that was killed
     goes on where it was. Systems that are not there yet are listed and skipped.
     """
-    from redraft.app.live import stop_on_interrupt
     from redraft.experiments.reproduce import reproduce as rerun
     from redraft.experiments.run import Run
     from redraft.experiments.scores import default_judge
+    from redraft.interrupt import stop_on_interrupt
     from redraft.models.pack import DEFAULT
 
     chosen = tuple(name.strip() for name in systems.split(",") if name.strip())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from redraft.sampler import Revision
     from redraft.writer import Draft
 
-_COLOUR = {Action.REPLACE: "yellow", Action.INSERT: "green", Action.DELETE: "red"}
+_COLOUR = {Action.REPLACE: "yellow", Action.INSERT: "green", Action.DELETE: "red", Action.SWAP: "cyan"}
 
 
 def show_draft(draft: "Draft", constraints: Constraints, *, trace: bool) -> None:
@@ -38,7 +38,7 @@ def _show_trace(console: Console, draft: "Draft") -> None:
 
 
 def _rejected(revision: "Revision") -> str:
-    if revision.action is Action.DELETE:
+    if revision.action in (Action.DELETE, Action.SWAP):
         return f"kept {revision.old!r}"
     if revision.old == revision.new:
         return f"kept {revision.old!r}: drawn again"

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redraft.errors import InputError
+
 if TYPE_CHECKING:
     from redraft.models.pack import Pack
 
@@ -54,7 +56,10 @@ def add(
 
     if threads:
         torch.set_num_threads(threads)
-    say_where(add_parts(open_pack(pack), out, Additions(xlnets, classifier), held_out_sets(corpus, test)))
+    base = open_pack(pack)
+    if out.resolve() == base.folder.resolve():
+        raise InputError(f"{out} is the pack itself, which may be in use; choose a new folder")
+    say_where(add_parts(base, out, Additions(xlnets, classifier), held_out_sets(corpus, test)))
 
 
 def say_where(pack: "Pack") -> None:

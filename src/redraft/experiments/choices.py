@@ -9,11 +9,11 @@ from redraft.errors import InputError, RedraftError
 from redraft.evaluation.outputs import output_of, records_of
 from redraft.experiments import sets
 from redraft.experiments.outputs import HUMAN
-from redraft.experiments.replay import Segment, given_words, replay, segments
+from redraft.experiments.replay import Segment, given_words, replay, segments, start_of
 from redraft.experiments.run import outputs_path
 from redraft.experiments.systems import SYSTEMS
 from redraft.records import constraints_of
-from redraft.sentence import Action, Constraints
+from redraft.sentence import Action, Constraints, Sentence
 
 _TITLES = {
     **{column.set: f"keywords, {column.title}" for column in sets.KEYWORDS},
@@ -82,7 +82,7 @@ def _draft(system: str, record: Record, constraints: Constraints) -> dict[str, A
         "nll": float(record["nll"]),
         "steps": int(record["steps"]),
         "tried": len(trace),
-        "trace": _moments(constraints, trace),
+        "trace": _moments(start_of(record, constraints), trace),
     }
 
 
@@ -92,12 +92,12 @@ def _marked(words: Sequence[str], constraints: Constraints) -> list[Segment]:
     return segments(words, given if constraints.template is None else [not one for one in given])
 
 
-def _moments(constraints: Constraints, trace: Sequence[Record]) -> list[tuple[int, str, float | None, list[Segment]]]:
+def _moments(start: Sentence, trace: Sequence[Record]) -> list[tuple[int, str, float | None, list[Segment]]]:
     """Step, action, NLL per word and text of the start and of every accepted revision, the new word marked."""
     if not trace:
         return []
     found = []
-    for moment in replay(constraints, trace):
+    for moment in replay(start, trace):
         edit, words = moment.edit, moment.sentence.words
         new = edit.position if edit is not None and edit.action in (Action.REPLACE, Action.INSERT) else None
         shown = segments(words, [i == new for i in range(len(words))])

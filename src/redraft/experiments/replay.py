@@ -20,9 +20,17 @@ class Moment:
     nll: float | None
 
 
-def replay(constraints: Constraints, trace: Sequence[Mapping[str, Any]]) -> Iterator[Moment]:
+def start_of(record: Mapping[str, Any], constraints: Constraints) -> Sentence:
+    """Where a traced chain set out: the constraints alone where its record does not say."""
+    given = record.get("start")
+    if given is None:
+        return constraints.start()
+    return Sentence(*(tuple(given[key]) for key in ("words", "locks", "open_gaps")))
+
+
+def replay(start: Sentence, trace: Sequence[Mapping[str, Any]]) -> Iterator[Moment]:
     """The start and the sentence after each accepted revision; ValueError where the trace is not one of them."""
-    sentence = constraints.start()
+    sentence = start
     yield Moment(0, sentence, None, None)
     for step, revision in enumerate(trace, 1):
         if revision["accepted"]:

@@ -43,7 +43,7 @@ def _sample(bench: Bench, printed: Printed, test_set: str, line: Line) -> Sample
     if not bench.has(line.system, test_set):
         note = bench.absence(line.system) or "one keyword only"
         return Sample(line.title, line.system, paper=published, note=note)
-    found = {one.id: one.text for one in bench.outputs(line.system, test_set)}
+    found = {one.id: one.text for one in bench.outputs(line.system, test_set, line.own_steps(bench.run))}
     return Sample(line.title, line.system, found[printed.id], published)
 
 

@@ -48,7 +48,7 @@ class Llama:
         config = _config(folder)
         weights = {name: value.to(dtype) for name, value in load_file(folder / WEIGHTS).items()}
         self.max_tokens: int | None = config["max_position_embeddings"]
-        self._heads, self._groups = config["num_attention_heads"], config["num_key_value_heads"]
+        self._heads, self._groups = config["num_attention_heads"], _key_value_heads(config)
         self._size = config.get("head_dim") or config["hidden_size"] // self._heads
         self._eps = config["rms_norm_eps"]
         self._frequencies = _theta(config) ** -(torch.arange(0, self._size, 2) / self._size)
@@ -154,8 +154,11 @@ def can_load(folder: Path) -> bool:
     except ValueError:
         return False  # transformers will say what is wrong with it
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    return rope.get("rope_type", "default") == "default" and all(
-        config.get(name, value) == value for name, value in _FIXED.items()
+    kind = rope.get("rope_type", rope.get("type", "default"))  # older files have the shorter name
+    return (
+        "quantization_config" not in config
+        and kind == "default"
+        and all(config.get(name, value) == value for name, value in _FIXED.items())
     )
 
 
@@ -180,6 +183,11 @@ def _theta(config: Mapping[str, Any]) -> float:
     return float((config.get("rope_parameters") or config).get("rope_theta", 10000.0))
 
 
+def _key_value_heads(config: Mapping[str, Any]) -> int:
+    """As many as there are heads where the file does not say."""
+    return int(config.get("num_key_value_heads") or config["num_attention_heads"])
+
+
 class FileTokenizer:
     """A ``tokenizer.json`` with the methods of a transformers tokenizer that a line of text needs."""
 
@@ -187,6 +195,8 @@ class FileTokenizer:
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
         named = json.loads((folder / TOKENIZER_CONFIG).read_text(encoding="utf-8"))
         self.bos_token, self.eos_token = (_content(named.get(f"{which}_token")) for which in ("bos", "eos"))
         self.eos_token_id: int | None = self._tokenizer.token_to_id(self.eos_token) if self.eos_token else None

@@ -4,7 +4,7 @@ import enum
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from redraft.models.base import Proposer, Reader, Scorer, Slot
 from redraft.numerics import Array, draw, log_normalise
 from redraft.sentence import ENDING, FREE, Action, Constraints, Sentence
+
+_MASKS = 64  # sets of banned words whose masks are kept
 
 
 class Generator(enum.Enum):
@@ -83,7 +85,7 @@ class CandidateGenerator:
         self._words = tuple(proposers[0].words)
         self._columns = {word: column for column, word in enumerate(self._words)}
         self._proposable = np.logical_and.reduce([proposer.proposable for proposer in proposers])
-        self._masks: dict[frozenset[str], NDArray[np.bool_]] = {}
+        self._mask = lru_cache(_MASKS)(self._make_mask)
         self._not = np.array([word.lower() in ("'t", "\u2019t") for word in self._words])
 
     def candidates(
@@ -112,11 +114,9 @@ class CandidateGenerator:
         kept = tuple(word for word in words if constraints.allows(slot.fill((word,))))
         return Candidates(kept, log_dist, self._columns)
 
-    def _mask(self, banned: frozenset[str]) -> NDArray[np.bool_]:
-        if banned not in self._masks:
-            forbidden = np.array([word.lower() in banned for word in self._words]) if banned else False
-            self._masks[banned] = self._proposable & ~np.asarray(forbidden)
-        return self._masks[banned]
+    def _make_mask(self, banned: frozenset[str]) -> NDArray[np.bool_]:
+        allowed = np.array([word.lower() not in banned for word in self._words]) if banned else True
+        return np.asarray(self._proposable & allowed)
 
 
 class Merged:

@@ -70,6 +70,8 @@ def undecided_by_paper(
 
     ``bounds`` are those of the candidates and, for a deletion, of the sentence without the word at the end.
     """
+    if not len(bounds):
+        return []  # nothing could be drawn
     if action is Action.DELETE:
         return _undecided_deletion(bounds, is_final, log_old, log_level)
     if action is Action.INSERT:

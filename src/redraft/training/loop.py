@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from redraft.errors import InputError
 from redraft.files import replacing
+from redraft.interrupt import stop_on_interrupt
 from redraft.training.processes import WHOLE, Processes, Share, join
 from redraft.training.progress import Progress
 
@@ -80,21 +81,30 @@ class _Run:
     next_validation: int = 0
     best: float = math.inf
     train_loss: float = math.nan  # smoothed, per token
+    validated: int = 0  # the step after which that was done last
 
 
 def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
-    """Train until the plan's tokens are seen; return the best validation loss. Call again to resume."""
+    """Train until the plan's tokens are seen; return the best validation loss. Call again to resume.
+
+    An interrupt waits for the end of a step: what is saved is a state that an undisturbed run would have had, too.
+    """
     processes = join()
     out.mkdir(parents=True, exist_ok=True)
     run = _resume(task, plan, out)
-    log = _Log(out / LOG, run.step) if processes.is_first else None
+    log = _Log(out / LOG, run.validated) if processes.is_first else None
     saved_at = time.monotonic()
-    with Progress(plan.num_tokens, out.name, quiet=quiet or not processes.is_first) as progress:
+    quiet = quiet or not processes.is_first
+    with stop_on_interrupt() as stopped, Progress(plan.num_tokens, out.name, quiet=quiet) as progress:
         try:
-            while run.tokens < plan.num_tokens:
-                _step(task, plan, run, processes)
-                if run.tokens >= run.next_validation or run.tokens >= plan.num_tokens:
+            while True:
+                if run.validated < run.step and run.tokens >= min(run.next_validation, plan.num_tokens):
                     _validate(task, plan, run, processes, out, log)
+                if run.tokens >= plan.num_tokens:
+                    break
+                if stopped():
+                    raise KeyboardInterrupt
+                _step(task, plan, run, processes)
                 progress.update(run.tokens, loss=run.train_loss, best=run.best)
                 if processes.is_first and time.monotonic() - saved_at > plan.checkpoint_seconds:
                     _save(task, plan, run, out)
@@ -143,6 +153,7 @@ def _validate(task: Task, plan: Plan, run: _Run, processes: Processes, out: Path
                 save_file(task.module.state_dict(), path)
     while run.next_validation <= run.tokens:
         run.next_validation += plan.validate_every
+    run.validated = run.step
     if log:
         log.write(run, plan.rate(run.tokens), loss)
 
