@@ -251,6 +251,7 @@ class Writer:
             "kernel": self.recipe.kernel.value,
             "target": self.sampler.target.name,
             "chains": settings.num_chains,
+            **({"drafts": settings.num} if settings.num > 1 else {}),
             "seed": seed,
         }
         return "|".join(f"{key}:{value}" for key, value in parts.items())
