@@ -1,7 +1,7 @@
 """How good a draft is after how many seconds, when a pretrained model decides: the choice of the default's settings.
 
     redraft testset keywords --from SENTENCES.txt --k 4 --num 100 --out sets
-    python benchmarks/pretrained.py run sets/keywords-k4.jsonl --out curve --scored 1,2,4,8,16,50 [--warm 20]
+    python benchmarks/pretrained.py run sets/keywords-k4.jsonl --out curve --scored 1,2,4,8,16,50 [--beam 10]
     python benchmarks/pretrained.py prompt sets/keywords-k4.jsonl --out curve
     python benchmarks/pretrained.py show curve --judge gemma-270m --picture curve.png
 
@@ -58,7 +58,7 @@ def looks_of(writer: Writer, constraints: Constraints, chains: int, seconds: flo
         return True
 
     (draft,) = writer.write(constraints, Settings(_STEPS, chains, seed=0, time_limit=seconds), observe)
-    if looks[-1][1] != draft.text:
+    if not looks or looks[-1][1] != draft.text:
         looks.append((round(time.perf_counter() - started, 3), draft.text))
     return looks
 
@@ -68,10 +68,10 @@ def run(args: argparse.Namespace) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     for scored in map(int, args.scored.split(",")):
         recipe = recipes.recipe(args.recipe or recipes.default(pack), num_scored=scored)
-        recipe = replace(recipe, warm_steps=args.warm)
-        path = args.out / f"{recipe.name}, {scored} scored, {args.warm} cheap steps, {args.chains} chains.jsonl"
-        writer = Writer(pack, recipe, recipes.build(recipe, pack), recipes.build_warm_up(recipe, pack))
-        looks_of(writer, Constraints(("warm", "up")), 1, 1.0)  # a first call is slower than the others
+        recipe = replace(recipe, beam=args.beam)
+        path = args.out / f"{recipe.name}, {scored} scored, beam {args.beam}, {args.chains} chains.jsonl"
+        writer = Writer(pack, recipe, recipes.build(recipe, pack), recipes.build_drafter(recipe, pack))
+        looks_of(writer, Constraints(("warm", "up")), 1, 3.0)  # a first call is slower than the others
         for given in left(read_lines(args.inputs), path):
             looks = looks_of(writer, constraints_of(given), args.chains, args.seconds)
             note(path, given, looks)
@@ -168,7 +168,7 @@ def main() -> None:
             sub.add_argument("--pack", default=DEFAULT)
             sub.add_argument("--recipe")
             sub.add_argument("--scored", default="1,2,4,8,16,50")
-            sub.add_argument("--warm", type=int, default=20)
+            sub.add_argument("--beam", type=int, default=10)
             sub.add_argument("--chains", type=int, default=1)
             sub.add_argument("--seconds", type=float, default=10.0)
         else:

@@ -9,10 +9,10 @@ import redraft
 
 _ROOT = Path(redraft.__file__).parent
 _LAYERS = (
-    ("errors", "version", "files", "text", "numerics", "sentence", "corpus"),
+    ("errors", "version", "files", "interrupt", "text", "numerics", "sentence", "corpus"),
     ("models",),
     ("predict", "revise", "target", "baselines", "synthesis", "evaluation"),
-    ("sampler", "training"),
+    ("sampler", "drafting", "training"),
     ("recipes", "sampling", "diagnostics", "writer", "records", "batch"),
     ("experiments",),
     ("app",),

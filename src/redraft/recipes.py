@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from redraft.drafting import GridBeam, Language
 from redraft.errors import InputError
 from redraft.models.base import Scorer
 from redraft.models.causal import load_causal
@@ -31,8 +32,9 @@ _PROPOSERS = {
 }
 
 PULLED = "smollm2"  # the target of the default recipe, where it was pulled
-_NUM_SCORED, _CAUSAL_STEPS = 16, 30  # for a target that costs a hundred times as much as the LSTM models
-_WARM_STEPS = 20  # these make a sentence of the keywords, which the others then mend
+_NUM_SCORED, _CAUSAL_STEPS = 4, 12  # for a target that costs a hundred times as much as the LSTM models
+_CAUSAL_BEAM = 2
+_BEAM, _NOISE = 10, 0.5  # a second's search makes a sentence of the keywords, which the steps then mend
 
 
 class Family(enum.Enum):
@@ -57,7 +59,7 @@ class Recipe:
     target: str | None = None  # a causal model that decides; None leaves it to the pack's forward model
     num_scored: int | None = None  # how many of the K candidates such a target scores; None for all
     steps: int = 200
-    warm_steps: int = 0  # steps with the pack's forward model as target, before those with a causal one
+    beam: int = 0  # width of the search by the pack's forward model for a first draft; 0 starts from the bare words
 
 
 RECIPES = {
@@ -76,7 +78,7 @@ RECIPES = {
             target=PULLED,
             num_scored=_NUM_SCORED,
             steps=_CAUSAL_STEPS,
-            warm_steps=_WARM_STEPS,
+            beam=_BEAM,
         ),
         Recipe(
             "smollm2-mcmc-c",
@@ -85,7 +87,7 @@ RECIPES = {
             target=PULLED,
             num_scored=_NUM_SCORED,
             steps=_CAUSAL_STEPS,
-            warm_steps=_WARM_STEPS,
+            beam=_BEAM,
         ),
     )
 }
@@ -129,7 +131,7 @@ def recipe(
         chosen = replace(chosen, generator=Generator(generator))
     if target is not None:
         if chosen.target is None:  # so far the pack decided, and could afford more
-            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS, warm_steps=_WARM_STEPS)
+            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS, beam=_BEAM)
         chosen = replace(chosen, target=target)
     if num_scored is not None:
         if not 1 <= num_scored <= chosen.num_candidates:
@@ -160,9 +162,16 @@ def build(
     return Sampler(Target(scorer, power, soft), candidates, _prior(recipe, pack), kernel, actions)
 
 
-def build_warm_up(recipe: Recipe, pack: Pack) -> Sampler | None:
-    """The sampler of the steps before, which the pack's own models take; None for recipes without."""
-    return build(replace(recipe, target=None, num_scored=None), pack) if recipe.warm_steps else None
+def build_drafter(recipe: Recipe, pack: Pack, in_context: Language | None = None) -> GridBeam | None:
+    """What writes first drafts; None for recipes that start from the bare words.
+
+    A target that reads a context writes them itself: the pack's model would not know of it.
+    """
+    if not recipe.beam:
+        return None
+    if in_context is not None:
+        return GridBeam(in_context, _CAUSAL_BEAM, _NOISE)
+    return GridBeam(_language_models(recipe, pack)[Order.FORWARD], recipe.beam, _NOISE)
 
 
 def _two_stages(

@@ -4,10 +4,12 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 
 from redraft import recipes
+from redraft.drafting import GridBeam, Language
 from redraft.errors import InputError
 from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.recipes import Recipe
@@ -60,7 +62,7 @@ class Earlier:
 class Draft:
     """A finished sentence. ``nll`` is per word under the target, ``steps`` are those of its chain.
 
-    ``trace`` tells the chain's revisions from its ``start`` on; cheap steps that led to the start are not in it.
+    ``trace`` tells the chain's revisions from its ``start`` on.
     """
 
     text: str
@@ -136,8 +138,8 @@ def _walk(
 class Writer:
     """Models, ready to write. Make one with ``redraft.load()``."""
 
-    def __init__(self, pack: Pack, recipe: Recipe, sampler: Sampler, warm_up: Sampler | None = None):
-        self.pack, self.recipe, self.sampler, self._warm_up = pack, recipe, sampler, warm_up
+    def __init__(self, pack: Pack, recipe: Recipe, sampler: Sampler, drafter: GridBeam | None = None):
+        self.pack, self.recipe, self.sampler, self._drafter = pack, recipe, sampler, drafter
 
     def generate(
         self,
@@ -206,18 +208,15 @@ class Writer:
             return in_time and (observe is None or observe(step, sentence, nll))
 
         tracks = [_Track(chain.constraints, settings.num) for chain in chains]
-        states = self._start(chains, goes_on)
+        states = self._start(chains)
         _walk(self.sampler, chains, states, tracks, settings.steps or 0, settings.checkpoints, goes_on)
         return tracks
 
-    def _start(self, chains: Sequence[Chain], goes_on: "_GoesOn") -> list[State]:
-        """The constraints alone, or the best drafts that the cheap steps before have come to."""
-        if self._warm_up is None:
+    def _start(self, chains: Sequence[Chain]) -> list[State]:
+        """The constraints alone, or a draft with them."""
+        if self._drafter is None:
             return self.sampler.init(chains)
-        tracks = [_Track(chain.constraints, 1) for chain in chains]
-        states = self._warm_up.init(chains)
-        _walk(self._warm_up, chains, states, tracks, self.recipe.warm_steps, (), lambda _, found: goes_on(0, found))
-        return self.sampler.read(chains, [track.best[0][2] for track in tracks])
+        return self.sampler.read(chains, self._drafter.drafts(chains))
 
     def complete(self, settings: Settings) -> Settings:
         """Settings with the recipe's number of steps where none is given."""
@@ -232,8 +231,8 @@ class Writer:
         )
 
     def _num_steps(self, settings: Settings) -> str:
-        warm = self.recipe.warm_steps
-        return f"{warm} cheap, {settings.steps}" if warm else f"{settings.steps}"
+        width = self.recipe.beam
+        return f"{settings.steps} after beam {width}" if width else f"{settings.steps}"
 
     @property
     def _num_candidates(self) -> str:
@@ -330,4 +329,5 @@ def load(
         target=target,
     )
     sampler = recipes.build(chosen, opened, power=power, soft=tuple(soft), context=context)
-    return Writer(opened, chosen, sampler, recipes.build_warm_up(chosen, opened))
+    in_context = cast("Language", sampler.target.scorer) if context else None  # a causal model proposes as well
+    return Writer(opened, chosen, sampler, recipes.build_drafter(chosen, opened, in_context))

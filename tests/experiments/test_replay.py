@@ -46,7 +46,7 @@ def test_a_trace_gives_the_sentences_of_its_chain(tiny_pack: Pack, recipe: str, 
     _check(draft, constraints)
 
 
-def test_a_trace_after_cheap_steps_sets_out_from_their_draft(tiny_pack: Pack, causal_folder: Path) -> None:
+def test_a_trace_sets_out_from_the_first_draft(tiny_pack: Pack, causal_folder: Path) -> None:
     constraints = Constraints(("dog", "sea"))
     writer = redraft.load(str(tiny_pack.folder), target=str(causal_folder), num_candidates=10, num_scored=5)
     (draft,) = writer.write(constraints, Settings(10, seed=2))

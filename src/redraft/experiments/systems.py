@@ -95,7 +95,7 @@ def open_system(system: System, pack: Pack) -> Author:
     if system.open is not None:
         return system.open(pack)
     own, recipe = _pack_of(system, pack), recipes.recipe(system.recipe or system.name)
-    return Writer(own, recipe, recipes.build(recipe, own), recipes.build_warm_up(recipe, own))
+    return Writer(own, recipe, recipes.build(recipe, own), recipes.build_drafter(recipe, own))
 
 
 def _pack_of(system: System, pack: Pack) -> Pack:

@@ -1,0 +1,201 @@
+"""A first draft by grid beam search (Hokamp and Liu, 2017), word by word from left to right.
+
+Hypotheses are kept apart by how many of the given parts they hold, so that a likely sentence without the next part does
+not crowd out one that has it. A chain may start anywhere: one that starts from a sentence has less to mend than one
+that starts from bare words, which matters where a step is dear.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redraft import text
+from redraft.models.base import Proposer, Scorer, Slot, Words
+from redraft.numerics import Array
+from redraft.sampler import Chain
+from redraft.sentence import ENDING, Action, Constraints, Edit, Sentence
+
+_GAP = 7  # most words between two parts, unless more are needed
+_SHORT = 3  # letters; longer words come once in a draft, or a beam would fill up with one of them
+_CLOSING = frozenset(". ? ! ; : - -- ( ) [ ]".split()) | {'"', "'", "``", "''"}  # no draft goes on after these
+
+
+class Language(Scorer, Proposer, Protocol):
+    """A model that reads from left to right, scores sentences and suggests the next word.
+
+    The ``log_probs`` of its readings are those of each word given the words before it, the end last.
+    """
+
+
+class _Hypothesis(NamedTuple):
+    """The words of a sentence so far, and which of them stand in which gap."""
+
+    words: Words
+    free: tuple[tuple[int, str], ...]
+    log_prob: float
+    reading: Any
+
+
+class _Growth(NamedTuple):
+    """A hypothesis that might come to be: how good it looks, what it adds, and to what."""
+
+    log_score: float
+    words: Words
+    free: tuple[tuple[int, str], ...]
+    parent: _Hypothesis
+
+
+_Place = tuple[int, int]  # number of words, number of parts among them
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a search has to bring into a sentence."""
+
+    constraints: Constraints
+    start: Sentence
+    parts: tuple[Words, ...]
+    gaps: tuple[bool, ...]  # whether free words may stand before each part, and after the last
+
+    @classmethod
+    def of(cls, constraints: Constraints, start: Sentence) -> "_Task":
+        parts: list[list[str]] = []
+        gaps: list[bool] = []
+        last = None
+        for word, lock, is_open in zip(start.words, start.locks, start.open_gaps, strict=False):
+            if lock == ENDING:
+                break
+            if lock != last:
+                parts.append([])
+                gaps.append(is_open)
+                last = lock
+            parts[-1].append(word)
+        gaps.append(start.open_gaps[sum(map(len, parts))])
+        return cls(constraints, start, tuple(map(tuple, parts)), tuple(gaps))
+
+    def num_given(self, first: int = 0) -> int:
+        """Words of the parts from one on."""
+        return sum(map(len, self.parts[first:]))
+
+    @property
+    def most_in_gap(self) -> int:
+        missing = self.constraints.preferred_words - self.num_given()
+        return max(_GAP, 2 + missing // max(1, sum(self.gaps)))
+
+    @property
+    def limit(self) -> int:
+        """Most words, the ending left out."""
+        most = self.num_given() + self.most_in_gap * len(self.gaps)
+        return min(most, self.constraints.limit - self.constraints.has_ending)
+
+    def sentence(self, free: Sequence[tuple[int, str]]) -> Sentence:
+        """The start with words put into its gaps."""
+        result = self.start
+        for gap, word in reversed(free):
+            result = result.apply(Edit(Action.INSERT, self.num_given() - self.num_given(gap), word))
+        return result
+
+
+class GridBeam:
+    """First drafts by a model that reads forward. ``noise`` makes those of different chains differ."""
+
+    def __init__(self, model: Language, width: int, noise: float = 0.0):
+        self._model, self._width, self._noise = model, width, noise
+        words = model.words
+        self._columns = {word: column for column, word in enumerate(words)}
+        self._lowered = [word.lower() for word in words]
+        self._is_mark = np.array([not text.is_word(word) or text.is_clitic(word) for word in words])
+        self._usable = model.proposable & np.array([word not in _CLOSING for word in words])
+
+    def drafts(self, chains: Sequence[Chain]) -> list[Sentence]:
+        """A draft for each chain; the constraints alone where the search finds none that is allowed."""
+        return [self._draft(_Task.of(c.constraints, c.constraints.start(c.rng)), c.rng) for c in chains]
+
+    def _draft(self, task: _Task, rng: np.random.Generator) -> Sentence:
+        found = [task.sentence(one.free) for one in self._search(task, rng)]
+        if not found:
+            return task.start
+        readings = self._model.read([one.words for one in found], [None] * len(found))
+        nll = [-self._model.log_prob(r) / (len(one) + 1) for one, r in zip(found, readings, strict=True)]
+        best = min(range(len(found)), key=lambda i: (task.constraints.shortfall(found[i]), nll[i]))
+        return found[best]
+
+    def _search(self, task: _Task, rng: np.random.Generator) -> list[_Hypothesis]:
+        """Hypotheses that hold every part, of every length."""
+        usable = self._usable & np.array([word not in task.constraints.banned_words for word in self._lowered])
+        (empty,) = self._model.read([()], [None])
+        grid: dict[_Place, list[_Hypothesis]] = defaultdict(list)
+        grid[0, 0] = [_Hypothesis((), (), 0.0, empty)]
+        whole: list[_Hypothesis] = []
+        for length in range(task.limit + 1):
+            alive = [(held, one) for held in range(len(task.parts) + 1) for one in grid.pop((length, held), [])]
+            whole += [one for held, one in alive if held == len(task.parts)]
+            growths = self._growths(task, alive, usable)
+            chosen = [(place, one) for place, some in growths.items() for one in self._best(task, some, rng)]
+            for place, one in zip([place for place, _ in chosen], self._read([one for _, one in chosen]), strict=True):
+                grid[place].append(one)
+            for place in growths:
+                grid[place] = sorted(grid[place], key=lambda one: -one.log_prob)[: self._width]
+        return whole
+
+    def _growths(
+        self, task: _Task, alive: Sequence[tuple[int, _Hypothesis]], usable: NDArray[np.bool_]
+    ) -> dict[_Place, list[_Growth]]:
+        """How each hypothesis may go on: with the next part, or with a word in the gap before it."""
+        found: dict[_Place, list[_Growth]] = defaultdict(list)
+        if not alive:
+            return found
+        slots = [Slot(one.words, len(one.words), len(one.words)) for _, one in alive]
+        dists = self._model.log_dist(slots, [one.reading for _, one in alive])
+        for (held, one), log_dist in zip(alive, dists, strict=True):
+            length = len(one.words)
+            if held < len(task.parts):
+                part = task.parts[held]
+                log_score = one.log_prob + self._log_prob_of(part[0], log_dist)
+                found[length + len(part), held + 1].append(_Growth(log_score, one.words + part, one.free, one))
+            num_in_gap = sum(gap == held for gap, _ in one.free)
+            is_last = held == len(task.parts)
+            has_room = length + 1 + task.num_given(held) <= task.limit and (is_last or num_in_gap < task.most_in_gap)
+            if task.gaps[held] and has_room:
+                for word, log_prob in self._next_words(task, one, np.where(usable, log_dist, -np.inf)):
+                    free = (*one.free, (held, word))
+                    growth = _Growth(one.log_prob + log_prob, (*one.words, word), free, one)
+                    found[length + 1, held].append(growth)
+        return found
+
+    def _log_prob_of(self, word: str, log_dist: Array) -> float:
+        """Of a given word; one that the model does not know is as rare as the rarest that it does."""
+        column = self._columns.get(word)
+        log_prob = -np.inf if column is None else float(log_dist[column])
+        return log_prob if np.isfinite(log_prob) else float(log_dist[np.isfinite(log_dist)].min())
+
+    def _next_words(self, task: _Task, one: _Hypothesis, log_dist: Array) -> list[tuple[str, float]]:
+        """The likeliest free words: no mark at the begin or after a mark, no weighty word twice."""
+        if not one.words or not text.is_word(one.words[-1]):
+            log_dist = np.where(self._is_mark, -np.inf, log_dist)
+        num = min(3 * self._width, len(log_dist) - 1)
+        top = np.argpartition(-log_dist, num)[:num]
+        taken = {word.lower() for word in (*one.words, *task.start.words) if len(word) > _SHORT}
+        words = [(self._model.words[i], float(log_dist[i])) for i in top if np.isfinite(log_dist[i])]
+        last = one.words[-1] if one.words else ""
+        return [(word, log_prob) for word, log_prob in words if word.lower() not in taken and word != last]
+
+    def _best(self, task: _Task, growths: Sequence[_Growth], rng: np.random.Generator) -> list[_Growth]:
+        growths = [one for one in growths if task.constraints.allows(one.words)]
+        scores = np.array([one.log_score for one in growths])
+        if self._noise:
+            scores = scores + self._noise * rng.gumbel(size=len(scores))
+        return [growths[i] for i in np.argsort(-scores, kind="stable")[: self._width]]
+
+    def _read(self, growths: Sequence[_Growth]) -> list[_Hypothesis]:
+        if not growths:
+            return []
+        readings = self._model.read([one.words for one in growths], [one.parent.reading for one in growths])
+        return [
+            _Hypothesis(one.words, one.free, float(sum(reading.log_probs[:-1])), reading)
+            for one, reading in zip(growths, readings, strict=True)
+        ]

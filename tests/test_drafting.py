@@ -1,0 +1,74 @@
+"""First drafts hold what is given, and a beam as wide as the language finds the likeliest sentence."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redraft.drafting import GridBeam
+from redraft.models.lstm_files import load_lstm
+from redraft.models.pack import Pack
+from redraft.sampler import Chain
+from redraft.sentence import Constraints, Order
+
+
+def _drafts(pack: Pack, constraints: Constraints, *, width: int = 4, noise: float = 0.0, seed: int = 0):
+    chain = Chain(constraints, np.random.default_rng(seed))
+    return GridBeam(load_lstm(pack, "forward"), width, noise).drafts([chain])[0]
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        Constraints(("dog",)),
+        Constraints(("dog", "old man", "Xylophone", "sea")),
+        Constraints(("sea", "dog", "park"), order=Order.ANY),
+        Constraints(("dog", "sea"), banned=("the", "a dog")),
+        Constraints(("dog",), min_words=20),
+        Constraints(("dog", "sea"), max_words=3),
+        Constraints(("dog",), endings=()),
+        Constraints(template="The ___ sees ___ ."),
+        Constraints(template="___ the dog"),
+        Constraints(template="___"),
+    ],
+)
+def test_a_draft_meets_its_constraints(tiny_pack: Pack, constraints: Constraints) -> None:
+    for seed in range(3):
+        draft = _drafts(tiny_pack, constraints, noise=0.5, seed=seed)
+        assert not constraints.unmet(draft.words)
+        assert constraints.shortfall(draft) == 0 or constraints.max_words == 3
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from(["dog", "sea", "New York", "can't", "naïve", "the", "123"]), min_size=1, max_size=5))
+def test_any_keywords(tiny_pack: Pack, keywords: list[str]) -> None:
+    constraints = Constraints(tuple(keywords))
+    assert not constraints.unmet(_drafts(tiny_pack, constraints, width=2).words)
+
+
+def test_a_wide_beam_finds_the_likeliest_sentence(tiny_pack: Pack) -> None:
+    """All sentences of a keyword and up to two words of few: the beam keeps every one."""
+    model = load_lstm(tiny_pack, "forward")
+    kept = {"the", "old", "dog", "sees", "a"}
+    banned = tuple(word for word in model.words if word.lower() not in kept and word != ".")
+    constraints = Constraints(("dog",), banned=banned, max_words=4, min_words=3)
+    draft = _drafts(tiny_pack, constraints, width=200)
+    texts = {
+        (*before, "dog", *after, ".")
+        for num in range(3)
+        for before in itertools.product(kept - {"dog"}, repeat=num)
+        for after in itertools.product(kept - {"dog"}, repeat=2 - num)
+        if all(left != right for left, right in itertools.pairwise((*before, "dog", *after)))
+        and len({word for word in (*before, *after) if len(word) > 3}) == sum(len(w) > 3 for w in (*before, *after))
+    }
+    scores = {words: model.log_prob(model.read([words], [None])[0]) for words in texts}
+    assert draft.words == max(scores, key=lambda words: scores[words])
+
+
+def test_noise_makes_drafts_differ_and_a_seed_makes_them_the_same(tiny_pack: Pack) -> None:
+    constraints = Constraints(("dog", "sea"))
+    several = {_drafts(tiny_pack, constraints, noise=2.0, seed=seed).words for seed in range(6)}
+    assert len(several) > 1
+    assert _drafts(tiny_pack, constraints, noise=2.0, seed=1) == _drafts(tiny_pack, constraints, noise=2.0, seed=1)
