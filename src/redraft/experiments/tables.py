@@ -18,10 +18,14 @@ from redraft.experiments.outputs import HUMAN, TEMPLATE
 from redraft.experiments.pictures import dots
 from redraft.experiments.result import Result
 from redraft.experiments.sets import INFILLING, KEYWORDS
+from redraft.experiments.systems import SYSTEMS, steps_of
 
 _HUMAN = Line("Human Reference", HUMAN)
 # Not in the paper: SmolLM2 decides among what the LSTM models propose.
-BEYOND = (Line("SmolLM2-MCMC", "smollm2-mcmc", 30), Line("SmolLM2-MCMC-C", "smollm2-mcmc-c", 30))
+BEYOND = tuple(
+    Line(title, name, steps_of(SYSTEMS[name]))
+    for title, name in (("SmolLM2-MCMC", "smollm2-mcmc"), ("SmolLM2-MCMC-C", "smollm2-mcmc-c"))
+)
 TABLE1 = (
     _HUMAN,
     Line("sep-B/F", "sep-bf"),
