@@ -104,7 +104,7 @@ class GridBeam:
     """First drafts by a model that reads forward. ``noise`` makes those of different chains differ."""
 
     def __init__(self, model: Language, width: int, noise: float = 0.0):
-        self._model, self._width, self._noise = model, width, noise
+        self._model, self.width, self._noise = model, width, noise
         words = model.words
         self._columns = {word: column for column, word in enumerate(words)}
         self._lowered = [word.lower() for word in words]
@@ -116,10 +116,11 @@ class GridBeam:
         return [self._draft(_Task.of(c.constraints, c.constraints.start(c.rng)), c.rng) for c in chains]
 
     def _draft(self, task: _Task, rng: np.random.Generator) -> Sentence:
-        found = [task.sentence(one.free) for one in self._search(task, rng)]
-        if not found:
+        hypotheses = self._search(task, rng)
+        if not hypotheses:
             return task.start
-        readings = self._model.read([one.words for one in found], [None] * len(found))
+        found = [task.sentence(one.free) for one in hypotheses]
+        readings = self._model.read([one.words for one in found], [one.reading for one in hypotheses])
         nll = [-self._model.log_prob(r) / (len(one) + 1) for one, r in zip(found, readings, strict=True)]
         best = min(range(len(found)), key=lambda i: (task.constraints.shortfall(found[i]), nll[i]))
         return found[best]
@@ -139,7 +140,7 @@ class GridBeam:
             for place, one in zip([place for place, _ in chosen], self._read([one for _, one in chosen]), strict=True):
                 grid[place].append(one)
             for place in growths:
-                grid[place] = sorted(grid[place], key=lambda one: -one.log_prob)[: self._width]
+                grid[place] = sorted(grid[place], key=lambda one: -one.log_prob)[: self.width]
         return whole
 
     def _growths(
@@ -177,7 +178,7 @@ class GridBeam:
         """The likeliest free words: no mark at the begin or after a mark, no weighty word twice."""
         if not one.words or not text.is_word(one.words[-1]):
             log_dist = np.where(self._is_mark, -np.inf, log_dist)
-        num = min(3 * self._width, len(log_dist) - 1)
+        num = min(3 * self.width, len(log_dist) - 1)
         top = np.argpartition(-log_dist, num)[:num]
         taken = {word.lower() for word in (*one.words, *task.start.words) if len(word) > _SHORT}
         words = [(self._model.words[i], float(log_dist[i])) for i in top if np.isfinite(log_dist[i])]
@@ -189,7 +190,7 @@ class GridBeam:
         scores = np.array([one.log_score for one in growths])
         if self._noise:
             scores = scores + self._noise * rng.gumbel(size=len(scores))
-        return [growths[i] for i in np.argsort(-scores, kind="stable")[: self._width]]
+        return [growths[i] for i in np.argsort(-scores, kind="stable")[: self.width]]
 
     def _read(self, growths: Sequence[_Growth]) -> list[_Hypothesis]:
         if not growths:

@@ -226,7 +226,7 @@ class Constraints:
                 f"the minimum of {self.min_words} words does not fit: with punctuation at most {self.limit} are allowed"
             )
         for banned, phrase in zip(self.banned, self._banned_phrases, strict=True):
-            if any(_contains(_lowered(part), phrase) for part in self._parts):
+            if any(contains(_lowered(part), phrase) for part in self._parts):
                 raise ConstraintError(f"{banned!r} is banned and required at the same time")
 
     @cached_property
@@ -321,7 +321,7 @@ class Constraints:
         if not self._banned_sequences:
             return True
         lowered = _lowered(words)
-        return not any(_contains(lowered, phrase) for phrase in self._banned_sequences)
+        return not any(contains(lowered, phrase) for phrase in self._banned_sequences)
 
     def permits(self, words: Sequence[str]) -> bool:
         """Whether a sentence has enough words and no banned phrase: all that locks and gaps do not see to."""
@@ -338,7 +338,7 @@ class Constraints:
         failed = []
         if not (_occurs_in_any_order if self.order is Order.ANY else _occurs_in_order)(self._parts, shown):
             failed.append("the given words")
-        if any(_contains(lowered, phrase) for phrase in self._banned_phrases):
+        if any(contains(lowered, phrase) for phrase in self._banned_phrases):
             failed.append("no banned words")
         if self.min_words is not None and num_words(words) < self.min_words:
             failed.append(f"at least {self.min_words} words")
@@ -353,7 +353,8 @@ def _lowered(words: Iterable[str]) -> list[str]:
     return [word.lower() for word in words]
 
 
-def _contains(words: Sequence[str], phrase: Sequence[str]) -> bool:
+def contains(words: Sequence[str], phrase: Sequence[str]) -> bool:
+    """Whether a phrase stands in a row of words, to the letter."""
     return any(tuple(words[i : i + len(phrase)]) == tuple(phrase) for i in range(len(words) - len(phrase) + 1))
 
 

@@ -14,7 +14,7 @@ from redraft import text
 from redraft.errors import InputError
 from redraft.models.base import Scorer, Words
 from redraft.numerics import Array
-from redraft.sentence import num_words
+from redraft.sentence import contains, num_words
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,7 @@ def prefer(word: str, weight: float) -> SoftScore:
         raise InputError("a word that is preferred must not be empty")
 
     def log_weight(words: Words) -> float:
-        lowered = [w.lower() for w in words]
-        return weight * any(lowered[i : i + len(wanted)] == wanted for i in range(len(words) - len(wanted) + 1))
+        return weight * contains([w.lower() for w in words], wanted)
 
     return SoftScore(f"prefer {word}={weight:g}", log_weight)
 

@@ -231,8 +231,7 @@ class Writer:
         )
 
     def _num_steps(self, settings: Settings) -> str:
-        width = self.recipe.beam
-        return f"{settings.steps} after beam {width}" if width else f"{settings.steps}"
+        return f"{settings.steps} after beam {self._drafter.width}" if self._drafter else f"{settings.steps}"
 
     @property
     def _num_candidates(self) -> str:
