@@ -2,11 +2,13 @@
 
     redraft testset keywords --from SENTENCES.txt --k 4 --num 100 --out sets
     python benchmarks/pretrained.py run sets/keywords-k4.jsonl --out curve --scored 1,2,4,8,16,50 [--beam 10]
+    python benchmarks/pretrained.py search sets/keywords-k4.jsonl --out curve
     python benchmarks/pretrained.py prompt sets/keywords-k4.jsonl --out curve
     python benchmarks/pretrained.py show curve --judge gemma-270m --picture curve.png
 
 Inputs are written one after the other, as for a person who waits, and the best draft so far is noted with the time.
-``prompt`` asks the same model to write the sentence. A run that was ended goes on where it stopped.
+``search`` is grid beam search alone; ``prompt`` asks the same model to write the sentence. A run that was ended goes on
+where it stopped.
 """
 
 import argparse
@@ -21,7 +23,7 @@ import numpy as np
 
 from redraft import recipes, text
 from redraft.evaluation.judge import load_judge
-from redraft.models.pack import DEFAULT, open_pack
+from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.records import constraints_of
 from redraft.sentence import Constraints
 from redraft.writer import Settings, Writer
@@ -47,7 +49,7 @@ def note(path: Path, given: dict[str, Any], looks: Sequence[Look]) -> None:
         file.write(json.dumps({**kept, "looks": looks}) + "\n")
 
 
-def looks_of(writer: Writer, constraints: Constraints, chains: int, seconds: float) -> list[Look]:
+def looks_of(writer: Writer, constraints: Constraints, settings: Settings) -> list[Look]:
     """The drafts of one input, each from the moment on when it was the best."""
     looks: list[Look] = []
     started = time.perf_counter()
@@ -57,7 +59,7 @@ def looks_of(writer: Writer, constraints: Constraints, chains: int, seconds: flo
             looks.append((round(time.perf_counter() - started, 3), sentence.text))
         return True
 
-    (draft,) = writer.write(constraints, Settings(_STEPS, chains, seed=0, time_limit=seconds), observe)
+    (draft,) = writer.write(constraints, replace(settings, seed=0), observe)
     if not looks or looks[-1][1] != draft.text:
         looks.append((round(time.perf_counter() - started, 3), draft.text))
     return looks
@@ -70,12 +72,32 @@ def run(args: argparse.Namespace) -> None:
         recipe = recipes.recipe(args.recipe or recipes.default(pack), num_scored=scored)
         recipe = replace(recipe, beam=args.beam)
         path = args.out / f"{recipe.name}, {scored} scored, beam {args.beam}, {args.chains} chains.jsonl"
-        writer = Writer(pack, recipe, recipes.build(recipe, pack), recipes.build_drafter(recipe, pack))
-        looks_of(writer, Constraints(("warm", "up")), 1, 3.0)  # a first call is slower than the others
+        writer = _writer(pack, recipe)
+        settings = Settings(_STEPS, args.chains, time_limit=args.seconds)
+        looks_of(writer, Constraints(("warm", "up")), Settings(5))  # a first call is slower than the others
         for given in left(read_lines(args.inputs), path):
-            looks = looks_of(writer, constraints_of(given), args.chains, args.seconds)
+            looks = looks_of(writer, constraints_of(given), settings)
             note(path, given, looks)
             print(scored, given["id"], looks[-1], flush=True)
+
+
+def _writer(pack: Pack, recipe: recipes.Recipe) -> Writer:
+    sampler = recipes.build(recipe, pack)
+    return Writer(pack, recipe, sampler, recipes.build_drafter(recipe, pack, sampler))
+
+
+def search(args: argparse.Namespace) -> None:
+    """Grid beam search alone: by the pack's forward model, and by the target itself."""
+    pack = open_pack(args.pack)
+    args.out.mkdir(parents=True, exist_ok=True)
+    for target in (None, _TARGET):
+        recipe = recipes.recipe("gbs", target=target)
+        path = args.out / f"{target or 'LSTM'}, grid beam search.jsonl"
+        writer = _writer(pack, recipe)
+        for given in left(read_lines(args.inputs), path):
+            looks = looks_of(writer, constraints_of(given), Settings(0))
+            note(path, given, looks)
+            print(given["id"], looks[-1], flush=True)
 
 
 def prompt(args: argparse.Namespace) -> None:
@@ -159,19 +181,20 @@ def draw(grid: Sequence[float], curves: dict[str, list[float]], human: float, pa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for name, command in (("run", run), ("prompt", prompt)):
+    for name, command in (("run", run), ("search", search), ("prompt", prompt)):
         sub = commands.add_parser(name)
         sub.add_argument("inputs", type=Path)
         sub.add_argument("--out", type=Path, required=True)
         sub.set_defaults(command=command)
-        if command is run:
+        if command is not prompt:
             sub.add_argument("--pack", default=DEFAULT)
+        if command is run:
             sub.add_argument("--recipe")
             sub.add_argument("--scored", default="1,2,4,8,16,50")
             sub.add_argument("--beam", type=int, default=10)
             sub.add_argument("--chains", type=int, default=1)
             sub.add_argument("--seconds", type=float, default=10.0)
-        else:
+        if command is prompt:
             sub.add_argument("--beams", type=int, default=1)
     sub = commands.add_parser("show")
     sub.add_argument("folder", type=Path)

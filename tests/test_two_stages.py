@@ -179,3 +179,15 @@ def test_a_first_draft_is_a_sentence(tiny_pack: Pack, target: Path) -> None:
     (stopped,) = writer.write(_INPUTS[0], Settings(seed=1), lambda *_: False)
     assert len(stopped.words) > 5  # a sentence before the target is asked
     assert stopped.steps == 0
+
+
+def test_grid_beam_search_revises_nothing_and_is_the_targets_own(tiny_pack: Pack, target: Path) -> None:
+    settings = Settings(seed=0)
+    folder = str(tiny_pack.folder)
+    by_pack, by_target = (redraft.load(folder, "gbs", target=one) for one in (None, str(target)))
+    drafts = {writer: writer.generate("dog", "sea", settings=settings) for writer in (by_pack, by_target)}
+    for draft in drafts.values():
+        assert draft.constraints_met
+        assert (draft.steps, draft.trace) == (0, ())
+    assert drafts[by_pack].text == by_pack.generate("dog", "sea", settings=Settings(seed=1)).text  # nothing is drawn
+    assert drafts[by_target].text != drafts[by_pack].text

@@ -8,10 +8,13 @@ that starts from bare words, which matters where a step is dear.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from redraft import text
 from redraft.models.base import Proposer, Scorer, Slot, Words
@@ -21,6 +24,7 @@ from redraft.sentence import ENDING, Action, Constraints, Edit, Sentence
 
 _GAP = 7  # most words between two parts, unless more are needed
 _SHORT = 3  # letters; longer words come once in a draft, or a beam would fill up with one of them
+_SPARE = 10  # words looked at beyond the beam's width, for those that may not come
 _CLOSING = frozenset(". ? ! ; : - -- ( ) [ ]".split()) | {'"', "'", "``", "''"}  # no draft goes on after these
 
 
@@ -41,12 +45,20 @@ class _Hypothesis(NamedTuple):
 
 
 class _Growth(NamedTuple):
-    """A hypothesis that might come to be: how good it looks, what it adds, and to what."""
+    """A hypothesis that might come to be: how good it looks, what it adds to which, and the gap of what is free."""
 
     log_score: float
-    words: Words
-    free: tuple[tuple[int, str], ...]
     parent: _Hypothesis
+    added: Words
+    gap: int | None = None
+
+    @property
+    def words(self) -> Words:
+        return self.parent.words + self.added
+
+    @property
+    def free(self) -> tuple[tuple[int, str], ...]:
+        return self.parent.free if self.gap is None else (*self.parent.free, *((self.gap, word) for word in self.added))
 
 
 _Place = tuple[int, int]  # number of words, number of parts among them
@@ -108,8 +120,8 @@ class GridBeam:
         words = model.words
         self._columns = {word: column for column, word in enumerate(words)}
         self._lowered = [word.lower() for word in words]
-        self._is_mark = np.array([not text.is_word(word) or text.is_clitic(word) for word in words])
-        self._usable = model.proposable & np.array([word not in _CLOSING for word in words])
+        self._never = ~model.proposable | np.array([word in _CLOSING for word in words])
+        self._not_mark = _barred(np.array([not text.is_word(word) or text.is_clitic(word) for word in words]))
 
     def drafts(self, chains: Sequence[Chain]) -> list[Sentence]:
         """A draft for each chain; the constraints alone where the search finds none that is allowed."""
@@ -127,7 +139,8 @@ class GridBeam:
 
     def _search(self, task: _Task, rng: np.random.Generator) -> list[_Hypothesis]:
         """Hypotheses that hold every part, of every length."""
-        usable = self._usable & np.array([word not in task.constraints.banned_words for word in self._lowered])
+        banned = task.constraints.banned_words
+        usable = _barred(self._never | np.array([word in banned for word in self._lowered]))
         (empty,) = self._model.read([()], [None])
         grid: dict[_Place, list[_Hypothesis]] = defaultdict(list)
         grid[0, 0] = [_Hypothesis((), (), 0.0, empty)]
@@ -144,7 +157,7 @@ class GridBeam:
         return whole
 
     def _growths(
-        self, task: _Task, alive: Sequence[tuple[int, _Hypothesis]], usable: NDArray[np.bool_]
+        self, task: _Task, alive: Sequence[tuple[int, _Hypothesis]], usable: Tensor
     ) -> dict[_Place, list[_Growth]]:
         """How each hypothesis may go on: with the next part, or with a word in the gap before it."""
         found: dict[_Place, list[_Growth]] = defaultdict(list)
@@ -152,20 +165,23 @@ class GridBeam:
             return found
         slots = [Slot(one.words, len(one.words), len(one.words)) for _, one in alive]
         dists = self._model.log_dist(slots, [one.reading for _, one in alive])
-        for (held, one), log_dist in zip(alive, dists, strict=True):
+        likely = self._likely_words([one for _, one in alive], torch.from_numpy(dists) + usable)
+        for (held, one), log_dist, next_words in zip(alive, dists, likely, strict=True):
             length = len(one.words)
             if held < len(task.parts):
                 part = task.parts[held]
                 log_score = one.log_prob + self._log_prob_of(part[0], log_dist)
-                found[length + len(part), held + 1].append(_Growth(log_score, one.words + part, one.free, one))
+                found[length + len(part), held + 1].append(_Growth(log_score, one, part))
             num_in_gap = sum(gap == held for gap, _ in one.free)
             is_last = held == len(task.parts)
             has_room = length + 1 + task.num_given(held) <= task.limit and (is_last or num_in_gap < task.most_in_gap)
             if task.gaps[held] and has_room:
-                for word, log_prob in self._next_words(task, one, np.where(usable, log_dist, -np.inf)):
-                    free = (*one.free, (held, word))
-                    growth = _Growth(one.log_prob + log_prob, (*one.words, word), free, one)
-                    found[length + 1, held].append(growth)
+                taken = {word.lower() for word in (*one.words, *task.start.words) if len(word) > _SHORT}
+                found[length + 1, held] += [
+                    _Growth(one.log_prob + log_prob, one, (word,), held)
+                    for word, log_prob in next_words
+                    if word.lower() not in taken
+                ]
         return found
 
     def _log_prob_of(self, word: str, log_dist: Array) -> float:
@@ -174,23 +190,26 @@ class GridBeam:
         log_prob = -np.inf if column is None else float(log_dist[column])
         return log_prob if np.isfinite(log_prob) else float(log_dist[np.isfinite(log_dist)].min())
 
-    def _next_words(self, task: _Task, one: _Hypothesis, log_dist: Array) -> list[tuple[str, float]]:
-        """The likeliest free words: no mark at the begin or after a mark, no weighty word twice."""
-        if not one.words or not text.is_word(one.words[-1]):
-            log_dist = np.where(self._is_mark, -np.inf, log_dist)
-        num = min(3 * self.width, len(log_dist) - 1)
-        top = np.argpartition(-log_dist, num)[:num]
-        taken = {word.lower() for word in (*one.words, *task.start.words) if len(word) > _SHORT}
-        words = [(self._model.words[i], float(log_dist[i])) for i in top if np.isfinite(log_dist[i])]
-        last = one.words[-1] if one.words else ""
-        return [(word, log_prob) for word, log_prob in words if word.lower() not in taken and word != last]
+    def _likely_words(self, alive: Sequence[_Hypothesis], log_dists: Tensor) -> list[list[tuple[str, float]]]:
+        """The likeliest words to go on with: no mark at the begin or after a mark, no word right after itself."""
+        needs_word = [not one.words or not text.is_word(one.words[-1]) for one in alive]
+        log_dists[needs_word] += self._not_mark
+        top, columns = log_dists.topk(min(self.width + _SPARE, log_dists.shape[1]))
+        return [
+            [
+                (word, log_prob)
+                for word, log_prob in zip([self._model.words[i] for i in row], log_probs, strict=True)
+                if np.isfinite(log_prob) and (not one.words or word != one.words[-1])
+            ]
+            for one, row, log_probs in zip(alive, columns.tolist(), top.tolist(), strict=True)
+        ]
 
     def _best(self, task: _Task, growths: Sequence[_Growth], rng: np.random.Generator) -> list[_Growth]:
-        growths = [one for one in growths if task.constraints.allows(one.words)]
         scores = np.array([one.log_score for one in growths])
         if self._noise:
             scores = scores + self._noise * rng.gumbel(size=len(scores))
-        return [growths[i] for i in np.argsort(-scores, kind="stable")[: self.width]]
+        in_order = (growths[i] for i in np.argsort(-scores, kind="stable"))
+        return list(islice((one for one in in_order if task.constraints.allows(one.words)), self.width))
 
     def _read(self, growths: Sequence[_Growth]) -> list[_Hypothesis]:
         if not growths:
@@ -200,3 +219,8 @@ class GridBeam:
             _Hypothesis(one.words, one.free, float(sum(reading.log_probs[:-1])), reading)
             for one, reading in zip(growths, readings, strict=True)
         ]
+
+
+def _barred(columns: NDArray[np.bool_]) -> Tensor:
+    """What to add to log-probabilities so that some columns have none."""
+    return torch.from_numpy(np.where(columns, -np.inf, 0.0).astype(np.float32))

@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from redraft.drafting import GridBeam, Language
 from redraft.errors import InputError
@@ -60,6 +60,7 @@ class Recipe:
     num_scored: int | None = None  # how many of the K candidates such a target scores; None for all
     steps: int = 200
     beam: int = 0  # width of the search by the pack's forward model for a first draft; 0 starts from the bare words
+    noise: float = 0.0  # what makes the searches of different chains differ
 
 
 RECIPES = {
@@ -70,6 +71,13 @@ RECIPES = {
         Recipe("l-mcmc-c", "LSTM models guided by the classifier", learned=Learned.ALL),
         Recipe("l-mcmc-c-positions", "the same without the prior for actions", learned=Learned.POSITIONS),
         Recipe("l-mcmc-c-actions", "the same without the prior for positions", learned=Learned.ACTIONS),
+        Recipe(
+            "gbs",
+            "grid beam search by the forward LSTM, nothing revised",
+            generator=Generator.FORWARD,
+            steps=0,
+            beam=_BEAM,
+        ),
         Recipe("x-mcmc", "XLNet models, replace and insert, positions drawn at random", family=Family.XLNET),
         Recipe("x-mcmc-c", "XLNet models guided by the classifier", learned=Learned.ALL, family=Family.XLNET),
         Recipe(
@@ -79,6 +87,7 @@ RECIPES = {
             num_scored=_NUM_SCORED,
             steps=_CAUSAL_STEPS,
             beam=_BEAM,
+            noise=_NOISE,
         ),
         Recipe(
             "smollm2-mcmc-c",
@@ -88,6 +97,7 @@ RECIPES = {
             num_scored=_NUM_SCORED,
             steps=_CAUSAL_STEPS,
             beam=_BEAM,
+            noise=_NOISE,
         ),
     )
 }
@@ -130,8 +140,8 @@ def recipe(
             raise InputError(f"there is no generator {generator!r}; choose forward, backward, both or masked")
         chosen = replace(chosen, generator=Generator(generator))
     if target is not None:
-        if chosen.target is None:  # so far the pack decided, and could afford more
-            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS, beam=_BEAM)
+        if chosen.target is None and chosen.steps:  # so far the pack decided, and could afford more
+            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS, beam=_BEAM, noise=_NOISE)
         chosen = replace(chosen, target=target)
     if num_scored is not None:
         if not 1 <= num_scored <= chosen.num_candidates:
@@ -162,16 +172,18 @@ def build(
     return Sampler(Target(scorer, power, soft), candidates, _prior(recipe, pack), kernel, actions)
 
 
-def build_drafter(recipe: Recipe, pack: Pack, in_context: Language | None = None) -> GridBeam | None:
+def build_drafter(recipe: Recipe, pack: Pack, sampler: Sampler, context: str = "") -> GridBeam | None:
     """What writes first drafts; None for recipes that start from the bare words.
 
-    A target that reads a context writes them itself: the pack's model would not know of it.
+    A causal target writes them itself where it reads a context, of which the pack's model would not know, and where
+    nothing is revised after it.
     """
     if not recipe.beam:
         return None
-    if in_context is not None:
-        return GridBeam(in_context, _CAUSAL_BEAM, _NOISE)
-    return GridBeam(_language_models(recipe, pack)[Order.FORWARD], recipe.beam, _NOISE)
+    if recipe.target is not None and (context or not recipe.steps):
+        target = cast("Language", sampler.target.scorer)  # a causal model proposes as well
+        return GridBeam(target, _CAUSAL_BEAM, recipe.noise)
+    return GridBeam(_language_models(recipe, pack)[Order.FORWARD], recipe.beam, recipe.noise)
 
 
 def _two_stages(

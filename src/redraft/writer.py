@@ -4,12 +4,11 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 import numpy as np
 
 from redraft import recipes
-from redraft.drafting import GridBeam, Language
+from redraft.drafting import GridBeam
 from redraft.errors import InputError
 from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.recipes import Recipe
@@ -328,5 +327,4 @@ def load(
         target=target,
     )
     sampler = recipes.build(chosen, opened, power=power, soft=tuple(soft), context=context)
-    in_context = cast("Language", sampler.target.scorer) if context else None  # a causal model proposes as well
-    return Writer(opened, chosen, sampler, recipes.build_drafter(chosen, opened, in_context))
+    return Writer(opened, chosen, sampler, recipes.build_drafter(chosen, opened, sampler, context))

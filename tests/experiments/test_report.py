@@ -77,9 +77,9 @@ def test_samples_hold_drafts_and_traces(page: str) -> None:
     assert len(sets) == 12
     assert all(len(one["inputs"]) == 2 for one in sets)
     drafts = sets[0]["inputs"][0]["drafts"]
-    assert [draft["system"] for draft in drafts][:2] == ["human", "l-mcmc-deletion"]
-    assert drafts[1]["trace"][0][1] == "start"
-    assert any(mark for _, mark in drafts[1]["text"])
+    assert [draft["system"] for draft in drafts][:3] == ["human", "gbs", "l-mcmc-deletion"]
+    assert drafts[2]["trace"][0][1] == "start"
+    assert any(mark for _, mark in drafts[2]["text"])
 
 
 def test_text_cannot_break_the_page(finished: tuple[Run, Rerun], tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_every_table_and_figure_is_written(finished: Finished) -> None:
         assert list(csv.DictReader((run.out / f"{one.name}.csv").read_text().splitlines()))
         if not one.groups:  # sentences are no picture
             assert (run.out / f"{one.name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "| gbs | not there yet |" in (run.out / "README.md").read_text()
+    assert "| asyn-bf | not there yet |" in (run.out / "README.md").read_text()
 
 
 def test_the_human_reference_stands_beside_every_system(finished: Finished) -> None:
@@ -69,21 +69,22 @@ def test_the_human_reference_stands_beside_every_system(finished: Finished) -> N
         assert all(cell.ours == pytest.approx(1) for cell in human.cells)
         written = [row for row in others if not row.note and row.system != "template"]
         assert {row.system for row in written} >= {"l-mcmc", "l-mcmc-c"}
+        assert name != "table1" or "gbs" in {row.system for row in written}
         assert all(cell.ours for row in written for cell in row.cells)
     assert by_name["table6"].grids[0].rows[0].system == HUMAN
 
 
 def test_systems_that_are_not_there_are_named(finished: Finished) -> None:
     _, done = finished
-    assert done.absent["gbs"] == NOT_YET
+    assert done.absent["asyn-bf"] == NOT_YET
     lacks = "pack guided has no XLNet that reads forward and no XLNet that reads backward"
     assert done.absent["x-mcmc"] == f"{NOT_YET}: {lacks}"
     assert done.absent["l-mcmc-c-third"] == "not there yet: there is no pack 'english-third'"
     assert done.absent["smollm2-mcmc"] == "not there yet: smollm2 was not pulled"
-    assert "l-mcmc-c" not in done.absent
-    (gbs,) = [row for row in done.results[0].grids[0].rows if row.system == "gbs"]
-    assert (gbs.note, [cell.ours for cell in gbs.cells]) == (NOT_YET, [None] * 4)
-    assert gbs.cells[0].paper == 3.985
+    assert not {"l-mcmc-c", "gbs"} & set(done.absent)
+    (absent,) = [row for row in done.results[0].grids[0].rows if row.system == "asyn-bf"]
+    assert (absent.note, [cell.ours for cell in absent.cells]) == (NOT_YET, [None] * 4)
+    assert absent.cells[0].paper == 4.304
 
 
 def test_fewer_steps_are_taken_from_the_same_chains(finished: Finished) -> None:
@@ -190,12 +191,12 @@ def test_a_system_that_is_registered_fills_its_rows(run: Run, monkeypatch: pytes
         chosen = recipe("l-mcmc", num_candidates=3)
         return Writer(pack, chosen, build(chosen, pack))
 
-    monkeypatch.setitem(systems.SYSTEMS, "gbs", System("gbs", open=opened))
+    monkeypatch.setitem(systems.SYSTEMS, "asyn-bf", System("asyn-bf", open=opened))
     monkeypatch.setitem(systems.SYSTEMS, "sep-bf", System("sep-bf", open=opened, most_keywords=1))
-    done = reproduce(replace(run, systems=("gbs", "sep-bf")), ["table6"], Quiet())
+    done = reproduce(replace(run, systems=("asyn-bf", "sep-bf")), ["table6"], Quiet())
     assert done is not None
     rows = {row.system: row for row in done.results[0].grids[0].rows}
-    assert all(cell.ours is not None for cell in rows["gbs"].cells)
+    assert all(cell.ours is not None for cell in rows["asyn-bf"].cells)
     assert [cell.ours is not None for cell in rows["sep-bf"].cells] == [True, False, False, False]
     assert rows["l-mcmc"].note == "left out"
 

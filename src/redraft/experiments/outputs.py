@@ -15,6 +15,7 @@ from redraft.experiments.sets import Sets
 from redraft.experiments.systems import SYSTEMS, open_system, steps_of
 from redraft.models.pack import Pack
 from redraft.sentence import BLANK
+from redraft.writer import Settings
 
 HUMAN, TEMPLATE = "human", "template"  # rows that no system writes
 Record = Mapping[str, Any]
@@ -40,13 +41,18 @@ class Job:
     set: str
 
 
-def steps_missing(run: Run, jobs: Iterable[Job], sets: Sets) -> int:
-    """How many steps are still to be done. Looks only: whether a file is sound is seen when it is worked on."""
+def units_missing(run: Run, jobs: Iterable[Job], sets: Sets) -> int:
+    """How much is still to be done. Looks only: whether a file is sound is seen when it is worked on."""
     return sum(
         len(_left(sets[job.set], _peek(run.outputs(job.system, job.set))))
-        * run.own_steps(steps_of(SYSTEMS[job.system]))
+        * _units(run.settings(steps_of(SYSTEMS[job.system])))
         for job in jobs
     )
+
+
+def _units(settings: Settings) -> int:
+    """What an input counts for in the progress: its steps, or 1 for a system that takes none."""
+    return settings.steps or 1
 
 
 def write_missing(run: Run, jobs: Sequence[Job], sets: Sets, pack: Pack, watch: Watch) -> bool:
@@ -78,7 +84,7 @@ def _write_set(run: Run, author: Author, inputs: Sequence[Input], job: Job, watc
 
     def done(num: int) -> None:  # a system that is not asked at each step has told less than it did
         nonlocal told
-        watch.advance(num * (settings.steps or 0) - told)
+        watch.advance(num * _units(settings) - told)
         told = 0
 
     with batch.results(path) as (file, kept):

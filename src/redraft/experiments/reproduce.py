@@ -13,7 +13,7 @@ from redraft.evaluation.judge import find_judge, load_judge
 from redraft.experiments import curves, maps, models, pages, samples, sets, tables
 from redraft.experiments.bench import Bench
 from redraft.experiments.experiment import Experiment, Look, jobs_of
-from redraft.experiments.outputs import Watch, steps_missing, write_missing
+from redraft.experiments.outputs import Watch, units_missing, write_missing
 from redraft.experiments.result import Result, to_json
 from redraft.experiments.run import Run
 from redraft.experiments.scores import UNITS, Scores
@@ -94,7 +94,7 @@ def _begin(bench: Bench, looks: Sequence[Look], watch: Watch) -> None:
     """Tell how much there is to do; of the texts that the judge may find new, all."""
     run = bench.run
     num_texts = sum(len(bench.sets[look.set]) for look in looks if bench.has(look.system, look.set)) if run.judge else 0
-    watch.begin(steps_missing(run, jobs_of(bench, looks), bench.sets) + num_texts * UNITS)
+    watch.begin(units_missing(run, jobs_of(bench, looks), bench.sets) + num_texts * UNITS)
 
 
 def _judged(bench: Bench, experiments: Sequence[Experiment]) -> list[str]:

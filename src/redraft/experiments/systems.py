@@ -95,7 +95,8 @@ def open_system(system: System, pack: Pack) -> Author:
     if system.open is not None:
         return system.open(pack)
     own, recipe = _pack_of(system, pack), recipes.recipe(system.recipe or system.name)
-    return Writer(own, recipe, recipes.build(recipe, own), recipes.build_drafter(recipe, own))
+    sampler = recipes.build(recipe, own)
+    return Writer(own, recipe, sampler, recipes.build_drafter(recipe, own, sampler))
 
 
 def _pack_of(system: System, pack: Pack) -> Pack:
