@@ -18,7 +18,8 @@ from redraft.models.pack import DEFAULT, open_pack
 from redraft.numerics import Array
 from redraft.predict.classifier import CLASSIFIER, Classifier, pack_classifier
 from redraft.predict.learned import LearnedPrior
-from redraft.sampler import Chain
+from redraft.predict.prior import Prior
+from redraft.sampler import Chain, Sampler
 from redraft.sentence import Constraints
 
 _KEYWORDS = ("person home problems depression", "view", "promoting energy", "experience feels dream", "seized party")
@@ -31,9 +32,10 @@ def _chains(count: int, **limits: int) -> list[Chain]:
     ]
 
 
-def _template(words: int) -> Constraints:
-    """A sentence of so many words with one blank in the middle: its length stays what it is."""
-    half = " ".join(["the old house near the river"] * 20).split()[: words // 2]
+def _template(words: int, number: int) -> Constraints:
+    """A sentence of so many words with one blank in the middle: its length stays what it is, its words do not."""
+    sentence = "the old house near a big river was sold to some people who had never seen it".split()
+    half = [sentence[(number + i) % len(sentence)] for i in range(words // 2)]
     return Constraints(template=" ".join([*half, "___", *half, "."]), max_words=2 * len(half) + 3)
 
 
@@ -56,19 +58,23 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     pack = open_pack(arguments.pack)
-    models = [load_lstm(pack, part) for part in ("forward", "backward")]
-    fast = make_sampler(models)
+    parts = ("forward", "backward")
+
+    def fast(prior: Prior | None = None) -> Sampler:
+        """New readers for every run: they remember scores, and runs go through the same sentences."""
+        return make_sampler([load_lstm(pack, part) for part in parts], prior)
+
     print(f"pack {pack.name}@{pack.fingerprint}, {arguments.threads} threads, 50 candidates, up to 25 words")
-    run(fast, _chains(4), 5)  # the first calls are slow
+    run(fast(), _chains(4), 5)  # the first calls are slow
 
     count, steps = 32, 40
-    batch, batch_seconds = run(fast, _chains(count), steps)
+    batch, batch_seconds = run(fast(), _chains(count), steps)
     few = 3
-    alone, alone_seconds = one_by_one(fast, _chains(few), steps)
+    alone, alone_seconds = one_by_one(fast(), _chains(few), steps)
     print(f"\n{'one chain':<46}{1 / alone_seconds:8.1f} chain-steps/s")
     print(f"{f'batch of {count}':<46}{1 / batch_seconds:8.1f} chain-steps/s")
     for whole_softmax, label in ((True, "all logits, as published"), (False, "adaptive softmax")):
-        plain = make_sampler([PlainReader(model, whole_softmax=whole_softmax) for model in models])
+        plain = make_sampler([PlainReader(load_lstm(pack, part), whole_softmax=whole_softmax) for part in parts])
         states, seconds = one_by_one(plain, _chains(few), steps)
         check_same(states, batch[:few])
         check_same(states, alone)
@@ -78,18 +84,18 @@ def main() -> None:
 
     print("\nwords   ms a chain-step (batch of 16)")
     for words in (10, 20, 40, 80):
-        chains = [Chain(_template(words), np.random.default_rng((1, i))) for i in range(16)]
-        print(f"{words:5}   {1000 * run(fast, chains, 8)[1]:.1f}")
+        chains = [Chain(_template(words, i), np.random.default_rng((1, i))) for i in range(16)]
+        print(f"{words:5}   {1000 * run(fast(), chains, 8)[1]:.1f}")
     print("\nbatch   chain-steps/s")
     for size in (1, 2, 4, 8, 16, 32, 64):
-        print(f"{size:5}   {1 / run(fast, _chains(size), 20)[1]:.1f}")
+        print(f"{size:5}   {1 / run(fast(), _chains(size), 20)[1]:.1f}")
 
     if CLASSIFIER in pack.parts:
         classifier = pack_classifier(pack)
         print("\nbatch   what the classifier adds to a step with the learned prior")
         for size, steps in ((1, 100), (16, 40)):
             timed = TimedClassifier(classifier.network, classifier.splitter)
-            seconds = run(make_sampler(models, LearnedPrior(timed)), _chains(size), steps)[1] * size * steps
+            seconds = run(fast(LearnedPrior(timed)), _chains(size), steps)[1] * size * steps
             print(f"{size:5}   {timed.seconds / (seconds - timed.seconds):.1%}")
 
 
