@@ -57,7 +57,7 @@ def contains(shown: str, keywords: tuple[str, ...]) -> bool:
         capital = r"\s*".join(re.escape(word) for word in text.surface(text.tokenise(keyword)))
         # "'s" leans on the word before it; U+02BC, a letter to regular expressions, is an apostrophe here.
         left = r"(?<![^\W\u02bc])" if text.is_word(keyword[0]) else ""
-        right = r"(?![^\W\u02bc])" if text.is_word(keyword[-1]) else ""
+        right = r"(?![^\W\u02bc]|['\u2019]t\b)" if text.is_word(keyword[-1]) else ""  # "can" is not in "can't"
         start = f"{left}{spaced}" if at else rf"(?:{left}{spaced}|^\W*{capital})"
         found = re.compile(start + right).search(shown, at)
         if found is None:

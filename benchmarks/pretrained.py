@@ -23,10 +23,10 @@ import numpy as np
 
 from redraft import recipes, text
 from redraft.evaluation.judge import load_judge
-from redraft.models.pack import DEFAULT, Pack, open_pack
+from redraft.models.pack import DEFAULT, open_pack
 from redraft.records import constraints_of
 from redraft.sentence import Constraints
-from redraft.writer import Settings, Writer
+from redraft.writer import Settings, Writer, open_writer
 
 _STEPS = 10_000  # the time limit ends a run
 _TARGET = "smollm2"
@@ -72,18 +72,13 @@ def run(args: argparse.Namespace) -> None:
         recipe = recipes.recipe(args.recipe or recipes.default(pack), num_scored=scored)
         recipe = replace(recipe, beam=args.beam)
         path = args.out / f"{recipe.name}, {scored} scored, beam {args.beam}, {args.chains} chains.jsonl"
-        writer = _writer(pack, recipe)
+        writer = open_writer(pack, recipe)
         settings = Settings(_STEPS, args.chains, time_limit=args.seconds)
         looks_of(writer, Constraints(("warm", "up")), Settings(5))  # a first call is slower than the others
         for given in left(read_lines(args.inputs), path):
             looks = looks_of(writer, constraints_of(given), settings)
             note(path, given, looks)
             print(scored, given["id"], looks[-1], flush=True)
-
-
-def _writer(pack: Pack, recipe: recipes.Recipe) -> Writer:
-    sampler = recipes.build(recipe, pack)
-    return Writer(pack, recipe, sampler, recipes.build_drafter(recipe, pack, sampler))
 
 
 def search(args: argparse.Namespace) -> None:
@@ -93,7 +88,7 @@ def search(args: argparse.Namespace) -> None:
     for target in (None, _TARGET):
         recipe = recipes.recipe("gbs", target=target)
         path = args.out / f"{target or 'LSTM'}, grid beam search.jsonl"
-        writer = _writer(pack, recipe)
+        writer = open_writer(pack, recipe)
         for given in left(read_lines(args.inputs), path):
             looks = looks_of(writer, constraints_of(given), Settings(0))
             note(path, given, looks)
@@ -108,7 +103,7 @@ def prompt(args: argparse.Namespace) -> None:
 
     tokenizer, model = hub.load(str(pulled(_TARGET)))
     args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / f"{_TARGET}, prompted.jsonl"
+    path = args.out / f"{_TARGET}, prompted, {args.beams} beams.jsonl"
     for given in left(read_lines(args.inputs), path):
         asked = f"Write one sentence that contains these words in this order: {', '.join(given['keywords'])}."
         started = time.perf_counter()
@@ -141,19 +136,19 @@ def show(args: argparse.Namespace) -> None:
     texts = sorted(set(_all_texts(files, grid)))
     judge = load_judge(args.judge)
     nll = {shown: score.nll / score.num_tokens for shown, score in zip(texts, judge.score(texts), strict=True)}
-    human = float(np.mean([nll[line["reference"]] for lines in files.values() for line in lines]))
-    print(f"NLL per token by {judge.name}; human {human:.3f}\n")
-    print("| system | inputs | coverage | " + " | ".join(f"{t:g} s" for t in grid) + " | over human |")
-    print("|---|" + "---|" * (len(grid) + 3))
+    print(f"NLL per token by {judge.name}\n")
+    print("| system | inputs | coverage | " + " | ".join(f"{t:g} s" for t in grid) + " | human | last over human |")
+    print("|---|" + "---|" * (len(grid) + 4))
     curves = {}
     for name, lines in files.items():
         curve = [float(np.mean([nll[at(line["looks"], t)] for line in lines])) for t in grid]
-        curves[name] = curve
         covered = np.mean([is_covered(line, line["looks"][-1][1]) for line in lines])
         cells = " | ".join(f"{value:.3f}" for value in curve)
-        print(f"| {name} | {len(lines)} | {covered:.1%} | {cells} | {curve[-1] / human:.3f} |")
+        human = float(np.mean([nll[line["reference"]] for line in lines]))
+        curves[name] = [value / human for value in curve]
+        print(f"| {name} | {len(lines)} | {covered:.1%} | {cells} | {human:.3f} | {curves[name][-1]:.3f} |")
     if args.picture:
-        draw(grid, curves, human, args.picture)
+        draw(grid, curves, args.picture)
 
 
 def _all_texts(files: dict[str, list[dict[str, Any]]], grid: Sequence[float]) -> Iterator[str]:
@@ -163,16 +158,16 @@ def _all_texts(files: dict[str, list[dict[str, Any]]], grid: Sequence[float]) ->
             yield from (at(line["looks"], seconds) for seconds in grid)
 
 
-def draw(grid: Sequence[float], curves: dict[str, list[float]], human: float, path: Path) -> None:
+def draw(grid: Sequence[float], curves: dict[str, list[float]], path: Path) -> None:
     from redraft.experiments.pictures import colour_of, new_figure, save, tidy
 
     figure = new_figure(8, 4.5)
     axes = figure.subplots()
     for index, (name, curve) in enumerate(curves.items()):
         axes.plot(grid, curve, marker="o", markersize=3, color=colour_of(index), label=name)
-    axes.axhline(human, color="#8a8a8a", linestyle="--", label=_HUMAN)
+    axes.axhline(1, color="#8a8a8a", linestyle="--", label=_HUMAN)
     axes.set_xlabel("seconds on two cores")
-    axes.set_ylabel("NLL per token by the judge")
+    axes.set_ylabel("NLL per token by the judge, over that of human text")
     axes.legend(fontsize=7)
     tidy(axes)
     save(figure, path)

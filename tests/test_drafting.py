@@ -9,14 +9,20 @@ from hypothesis import strategies as st
 
 from redraft.drafting import GridBeam
 from redraft.models.lstm_files import load_lstm
-from redraft.models.pack import Pack
+from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.sampler import Chain
-from redraft.sentence import Constraints, Order
+from redraft.sentence import Constraints, Order, num_words
+from redraft.target import prefer_length
+
+
+@pytest.fixture(scope="module")
+def english() -> Pack:
+    return open_pack(DEFAULT)
 
 
 def _drafts(pack: Pack, constraints: Constraints, *, width: int = 4, noise: float = 0.0, seed: int = 0):
     chain = Chain(constraints, np.random.default_rng(seed))
-    return GridBeam(load_lstm(pack, "forward"), width, noise).drafts([chain])[0]
+    return GridBeam(load_lstm(pack, "forward"), width, noise).draft(chain)
 
 
 @pytest.mark.parametrize(
@@ -72,3 +78,31 @@ def test_noise_makes_drafts_differ_and_a_seed_makes_them_the_same(tiny_pack: Pac
     several = {_drafts(tiny_pack, constraints, noise=2.0, seed=seed).words for seed in range(6)}
     assert len(several) > 1
     assert _drafts(tiny_pack, constraints, noise=2.0, seed=1) == _drafts(tiny_pack, constraints, noise=2.0, seed=1)
+
+
+def test_words_that_the_model_does_not_know_find_a_place(english: Pack) -> None:
+    """Their cost is known only once they are read."""
+    model = load_lstm(english, "forward")
+    assert not {"selfie", "fine-tuning"} & set(model.words)
+    for keywords in (("dog", "park", "selfie"), ("fine-tuning",)):
+        words = _drafts(english, Constraints(keywords), width=5).words
+        assert words[: len(keywords)] != keywords
+
+
+def test_no_given_word_becomes_another_one(english: Pack) -> None:
+    for keyword in ("don", "won", "can"):
+        words = _drafts(english, Constraints((keyword,)), width=5).words
+        assert words[words.index(keyword) + 1] != "'t"
+
+
+def test_soft_scores_choose_among_what_was_found(tiny_pack: Pack) -> None:
+    model, constraints = load_lstm(tiny_pack, "forward"), Constraints(("dog",), min_words=1)
+    for length in (3, 6, 9):
+        beam = GridBeam(model, 4, soft=(prefer_length(length, 50.0),))
+        assert num_words(beam.draft(Chain(constraints, np.random.default_rng(0))).words) == length
+
+
+def test_an_ending_does_not_complete_a_banned_phrase(tiny_pack: Pack) -> None:
+    free = _drafts(tiny_pack, Constraints(("dog",)))
+    banned = " ".join(free.words[-2:])
+    assert _drafts(tiny_pack, Constraints(("dog",), banned=(banned,))).words[-2:] != free.words[-2:]

@@ -122,6 +122,8 @@ def work(
     how many inputs take it, ``done`` hears how many inputs were finished.
     """
     for start in range(0, len(left), batch):
+        if not goes_on(0):  # a system may take no step to be asked at
+            return False
         items = left[start : start + batch]
         asked: list[bool] = []
 

@@ -21,6 +21,7 @@ from redraft.models.base import Proposer, Scorer, Slot, Words
 from redraft.numerics import Array
 from redraft.sampler import Chain
 from redraft.sentence import ENDING, Action, Constraints, Edit, Sentence
+from redraft.target import SoftScore, Target
 
 _GAP = 7  # most words between two parts, unless more are needed
 _SHORT = 3  # letters; longer words come once in a draft, or a beam would fill up with one of them
@@ -40,6 +41,7 @@ class _Hypothesis(NamedTuple):
 
     words: Words
     free: tuple[tuple[int, str], ...]
+    ends_in_part: bool
     log_prob: float
     reading: Any
 
@@ -113,28 +115,35 @@ class _Task:
 
 
 class GridBeam:
-    """First drafts by a model that reads forward. ``noise`` makes those of different chains differ."""
+    """First drafts by a model that reads forward. ``noise`` makes those of different chains differ.
 
-    def __init__(self, model: Language, width: int, noise: float = 0.0):
+    Of what the search finds, the model and the ``soft`` scores choose.
+    """
+
+    def __init__(self, model: Language, width: int, noise: float = 0.0, soft: tuple[SoftScore, ...] = ()):
         self._model, self.width, self._noise = model, width, noise
+        self._target = Target(model, soft=soft)
         words = model.words
         self._columns = {word: column for column, word in enumerate(words)}
         self._lowered = [word.lower() for word in words]
         self._never = ~model.proposable | np.array([word in _CLOSING for word in words])
         self._not_mark = _barred(np.array([not text.is_word(word) or text.is_clitic(word) for word in words]))
+        self._not_negation = _barred(np.array([text.is_negation(word) for word in words]))
 
-    def drafts(self, chains: Sequence[Chain]) -> list[Sentence]:
-        """A draft for each chain; the constraints alone where the search finds none that is allowed."""
-        return [self._draft(_Task.of(c.constraints, c.constraints.start(c.rng)), c.rng) for c in chains]
-
-    def _draft(self, task: _Task, rng: np.random.Generator) -> Sentence:
-        hypotheses = self._search(task, rng)
+    def draft(self, chain: Chain) -> Sentence:
+        """A draft for a chain; the constraints alone where the search finds none that is allowed."""
+        task = _Task.of(chain.constraints, chain.constraints.start(chain.rng))
+        hypotheses = self._search(task, chain.rng)
         if not hypotheses:
             return task.start
         found = [task.sentence(one.free) for one in hypotheses]
-        readings = self._model.read([one.words for one in found], [one.reading for one in hypotheses])
-        nll = [-self._model.log_prob(r) / (len(one) + 1) for one, r in zip(found, readings, strict=True)]
-        best = min(range(len(found)), key=lambda i: (task.constraints.shortfall(found[i]), nll[i]))
+        words = [one.words for one in found]
+        readings = self._model.read(words, [one.reading for one in hypotheses])
+        weights = self._target.log_weights(np.array([self._model.log_prob(reading) for reading in readings]), words)
+        allowed = [i for i in range(len(found)) if task.constraints.allows(words[i])]  # an ending may complete a ban
+        if not allowed:
+            return task.start
+        best = min(allowed, key=lambda i: (task.constraints.shortfall(found[i]), -weights[i] / (len(words[i]) + 1)))
         return found[best]
 
     def _search(self, task: _Task, rng: np.random.Generator) -> list[_Hypothesis]:
@@ -143,7 +152,7 @@ class GridBeam:
         usable = _barred(self._never | np.array([word in banned for word in self._lowered]))
         (empty,) = self._model.read([()], [None])
         grid: dict[_Place, list[_Hypothesis]] = defaultdict(list)
-        grid[0, 0] = [_Hypothesis((), (), 0.0, empty)]
+        grid[0, 0] = [_Hypothesis((), (), False, 0.0, empty)]
         whole: list[_Hypothesis] = []
         for length in range(task.limit + 1):
             alive = [(held, one) for held in range(len(task.parts) + 1) for one in grid.pop((length, held), [])]
@@ -194,6 +203,7 @@ class GridBeam:
         """The likeliest words to go on with: no mark at the begin or after a mark, no word right after itself."""
         needs_word = [not one.words or not text.is_word(one.words[-1]) for one in alive]
         log_dists[needs_word] += self._not_mark
+        log_dists[[one.ends_in_part for one in alive]] += self._not_negation  # "won" and "'t" make another word
         top, columns = log_dists.topk(min(self.width + _SPARE, log_dists.shape[1]))
         return [
             [
@@ -205,18 +215,21 @@ class GridBeam:
         ]
 
     def _best(self, task: _Task, growths: Sequence[_Growth], rng: np.random.Generator) -> list[_Growth]:
+        """Those to be read. A given part always is: its cost is known for the first word alone, if at all."""
         scores = np.array([one.log_score for one in growths])
         if self._noise:
             scores = scores + self._noise * rng.gumbel(size=len(scores))
-        in_order = (growths[i] for i in np.argsort(-scores, kind="stable"))
-        return list(islice((one for one in in_order if task.constraints.allows(one.words)), self.width))
+        in_order = [growths[i] for i in np.argsort(-scores, kind="stable")]
+        allowed = (one for one in in_order if one.gap is not None and task.constraints.allows(one.words))
+        parts = [one for one in growths if one.gap is None and task.constraints.allows(one.words)]
+        return [*parts, *islice(allowed, self.width)]
 
     def _read(self, growths: Sequence[_Growth]) -> list[_Hypothesis]:
         if not growths:
             return []
         readings = self._model.read([one.words for one in growths], [one.parent.reading for one in growths])
         return [
-            _Hypothesis(one.words, one.free, float(sum(reading.log_probs[:-1])), reading)
+            _Hypothesis(one.words, one.free, one.gap is None, float(sum(reading.log_probs[:-1])), reading)
             for one, reading in zip(growths, readings, strict=True)
         ]
 

@@ -60,7 +60,6 @@ class Recipe:
     num_scored: int | None = None  # how many of the K candidates such a target scores; None for all
     steps: int = 200
     beam: int = 0  # width of the search by the pack's forward model for a first draft; 0 starts from the bare words
-    noise: float = 0.0  # what makes the searches of different chains differ
 
 
 RECIPES = {
@@ -87,7 +86,6 @@ RECIPES = {
             num_scored=_NUM_SCORED,
             steps=_CAUSAL_STEPS,
             beam=_BEAM,
-            noise=_NOISE,
         ),
         Recipe(
             "smollm2-mcmc-c",
@@ -97,7 +95,6 @@ RECIPES = {
             num_scored=_NUM_SCORED,
             steps=_CAUSAL_STEPS,
             beam=_BEAM,
-            noise=_NOISE,
         ),
     )
 }
@@ -141,7 +138,7 @@ def recipe(
         chosen = replace(chosen, generator=Generator(generator))
     if target is not None:
         if chosen.target is None and chosen.steps:  # so far the pack decided, and could afford more
-            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS, beam=_BEAM, noise=_NOISE)
+            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS, beam=_BEAM)
         chosen = replace(chosen, target=target)
     if num_scored is not None:
         if not 1 <= num_scored <= chosen.num_candidates:
@@ -165,7 +162,7 @@ def build(
     if recipe.target is not None:
         scorer, candidates = _two_stages(recipe, models, candidates, context)
     elif context:
-        raise InputError("only a causal model reads a context; give one as --target, or pull smollm2")
+        raise InputError("only a causal model reads a context; give one: --target smollm2")
     kernel = _kernel(recipe)
     # A sampler needs every action and its reverse; a search takes those of its recipe.
     actions = recipe.actions if recipe.kernel is KernelName.PAPER else kernel.actions
@@ -182,8 +179,9 @@ def build_drafter(recipe: Recipe, pack: Pack, sampler: Sampler, context: str = "
         return None
     if recipe.target is not None and (context or not recipe.steps):
         target = cast("Language", sampler.target.scorer)  # a causal model proposes as well
-        return GridBeam(target, _CAUSAL_BEAM, recipe.noise)
-    return GridBeam(_language_models(recipe, pack)[Order.FORWARD], recipe.beam, recipe.noise)
+        return GridBeam(target, _CAUSAL_BEAM, _NOISE, sampler.target.soft)
+    forward = _language_models(recipe, pack)[Order.FORWARD]
+    return GridBeam(forward, recipe.beam, _NOISE, sampler.target.soft)
 
 
 def _two_stages(

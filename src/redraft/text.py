@@ -76,6 +76,11 @@ def is_clitic(token: str) -> bool:
     return _IS_CLITIC.match(token) is not None
 
 
+def is_negation(token: str) -> bool:
+    """Whether a token makes another word of the one before it: won't."""
+    return token.lower() in ("'t", "\u2019t")
+
+
 class _Spacing:
     """Decides, from left to right, whether a word stands right after the word before it."""
 

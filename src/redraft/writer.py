@@ -4,6 +4,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Settings:
 
     @property
     def num_chains(self) -> int:
-        """Every draft comes from a chain of its own."""
+        """At least one for every draft that is asked for."""
         return max(self.chains, self.num)
 
 
@@ -76,6 +77,19 @@ class Draft:
     earlier: tuple[Earlier, ...] = field(default=(), repr=False)
 
 
+class _Visited(NamedTuple):
+    """A sentence of a chain, and by what it is ranked: what is missing in length, then the target's weight a word."""
+
+    shortfall: int
+    cost: float
+    nll: float
+    sentence: Sentence
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        return self.shortfall, self.cost
+
+
 Observer = Callable[[int, Sentence, float], bool]  # step, best draft so far, its nll; false ends the work
 
 
@@ -88,19 +102,20 @@ class _Track:
     start: Sentence | None = None
     trace: list[Revision] = field(default_factory=list)
     steps: int = 0
-    best: list[tuple[int, float, Sentence]] = field(default_factory=list)
+    best: list[_Visited] = field(default_factory=list)
     earlier: list[Earlier] = field(default_factory=list)
 
     def visit(self, state: State) -> None:
-        """Rank first by what is missing in length, then by NLL per word (line 12)."""
-        entry = (self.constraints.shortfall(state.sentence), state.nll, state.sentence)
-        if all(entry[2].words != kept.words for *_, kept in self.best):
-            self.best = sorted([*self.best, entry], key=lambda e: e[:2])[: self.keep]
+        """Rank first by what is missing in length, then by the target: NLL per word, unless shaped (line 12)."""
+        cost = -state.log_target / (len(state.sentence) + 1)
+        visited = _Visited(self.constraints.shortfall(state.sentence), cost, state.nll, state.sentence)
+        if all(visited.sentence.words != kept.sentence.words for kept in self.best):
+            self.best = sorted([*self.best, visited], key=lambda one: one.rank)[: self.keep]
 
     def mark(self) -> None:
         """Keep the best so far."""
-        _, nll, sentence = self.best[0]
-        self.earlier.append(Earlier(self.steps, sentence.text, nll))
+        best = self.best[0]
+        self.earlier.append(Earlier(self.steps, best.sentence.text, best.nll))
 
 
 _GoesOn = Callable[[int, Sequence[_Track]], bool]
@@ -201,21 +216,24 @@ class Writer:
     def _run(
         self, chains: Sequence[Chain], settings: Settings, started: float, observe: Observer | None
     ) -> list[_Track]:
+        def in_time() -> bool:
+            return not settings.time_limit or time.monotonic() - started <= settings.time_limit
+
         def goes_on(step: int, tracks: Sequence[_Track]) -> bool:
-            _, nll, sentence = min((track.best[0] for track in tracks), key=lambda entry: entry[:2])
-            in_time = not settings.time_limit or time.monotonic() - started <= settings.time_limit
-            return in_time and (observe is None or observe(step, sentence, nll))
+            best = min((track.best[0] for track in tracks), key=lambda one: one.rank)
+            return in_time() and (observe is None or observe(step, best.sentence, best.nll))
 
         tracks = [_Track(chain.constraints, settings.num) for chain in chains]
-        states = self._start(chains)
+        states = self._start(chains, in_time)
         _walk(self.sampler, chains, states, tracks, settings.steps or 0, settings.checkpoints, goes_on)
         return tracks
 
-    def _start(self, chains: Sequence[Chain]) -> list[State]:
-        """The constraints alone, or a draft with them."""
+    def _start(self, chains: Sequence[Chain], in_time: Callable[[], bool]) -> list[State]:
+        """The constraints alone, or a draft with them as long as there is time to search for one."""
         if self._drafter is None:
             return self.sampler.init(chains)
-        return self.sampler.read(chains, self._drafter.drafts(chains))
+        drafts = [self._drafter.draft(c) if in_time() else c.constraints.start(c.rng) for c in chains]
+        return self.sampler.read(chains, drafts)
 
     def complete(self, settings: Settings) -> Settings:
         """Settings with the recipe's number of steps where none is given."""
@@ -248,6 +266,7 @@ class Writer:
             "kernel": self.recipe.kernel.value,
             "target": self.sampler.target.name,
             "chains": settings.num_chains,
+            **({"seconds": f"{settings.time_limit:g}"} if settings.time_limit else {}),
             **({"drafts": settings.num} if settings.num > 1 else {}),
             "seed": seed,
         }
@@ -255,33 +274,35 @@ class Writer:
 
 
 def _drafts(tracks: Sequence[_Track], num: int, seconds: float, signature: str) -> list[Draft]:
-    entries = [(entry, track) for track in tracks for entry in track.best]
+    entries = [(one, track) for track in tracks for one in track.best]
     return [
         Draft(
-            text=sentence.text,
-            words=sentence.words,
-            nll=nll,
+            text=one.sentence.text,
+            words=one.sentence.words,
+            nll=one.nll,
             steps=track.steps,
             seconds=seconds,
-            constraints_met=track.constraints.met_by(sentence.words),
+            constraints_met=track.constraints.met_by(one.sentence.words),
             signature=signature,
             trace=tuple(track.trace),
             start=track.start,
             earlier=tuple(track.earlier),
         )
-        for (_, nll, sentence), track in _diverse(entries, num)
+        for one, track in _diverse(entries, num)
     ]
 
 
-_Entry = tuple[tuple[int, float, Sentence], _Track]
+_Entry = tuple[_Visited, _Track]
 
 
 def _diverse(entries: Sequence[_Entry], num: int) -> list[_Entry]:
     """The best entry, then again and again the one that is best after a fine for words it shares with those taken."""
-    left = list({entry[2].words: (entry, track) for entry, track in entries}.values())
+    left = list({one.sentence.words: (one, track) for one, track in entries}.values())
     taken: list[_Entry] = []
     while left and len(taken) < num:
-        chosen = min(left, key=lambda e: (e[0][0], e[0][1] + max((_overlap(e, other) for other in taken), default=0.0)))
+        fines = [max((_overlap(one, other) for other in taken), default=0.0) for one in left]
+        ranks = [(one.shortfall, one.cost + fine) for (one, _), fine in zip(left, fines, strict=True)]
+        chosen = left[ranks.index(min(ranks))]
         left.remove(chosen)
         taken.append(chosen)
     return taken
@@ -290,8 +311,8 @@ def _diverse(entries: Sequence[_Entry], num: int) -> list[_Entry]:
 def _overlap(left: _Entry, right: _Entry) -> float:
     """Share of common words that no constraint asked for."""
     a, b = (
-        {word for word, lock in zip(entry[0][2].words, entry[0][2].locks, strict=True) if lock < 0 and is_word(word)}
-        for entry in (left, right)
+        {word for word, lock in zip(one.words, one.locks, strict=True) if lock < 0 and is_word(word)}
+        for one in (left[0].sentence, right[0].sentence)
     )
     return len(a & b) / max(1, len(a | b))
 
@@ -326,5 +347,12 @@ def load(
         generator=generator,
         target=target,
     )
-    sampler = recipes.build(chosen, opened, power=power, soft=tuple(soft), context=context)
-    return Writer(opened, chosen, sampler, recipes.build_drafter(chosen, opened, sampler, context))
+    return open_writer(opened, chosen, power=power, soft=tuple(soft), context=context)
+
+
+def open_writer(
+    pack: Pack, recipe: Recipe, *, power: float = 1.0, soft: tuple[SoftScore, ...] = (), context: str = ""
+) -> Writer:
+    """A writer that works by a recipe, with the models of a pack."""
+    sampler = recipes.build(recipe, pack, power=power, soft=soft, context=context)
+    return Writer(pack, recipe, sampler, recipes.build_drafter(recipe, pack, sampler, context))

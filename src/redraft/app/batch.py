@@ -33,9 +33,10 @@ def run_batch(options: Options) -> None:
         done = {key_of(line["id"]) for line in kept}
         left = [item for item in inputs if item.key not in done]
         batch.refuse_other_inputs(inputs, kept, Path(options.output or "-"))
-        if left:
+        if left or kept:
             writer = options.writer()
             batch.refuse_other_settings(writer, settings, kept, Path(options.output or "-"))
+        if left:
             with stop_on_interrupt() as stopped, _progress(len(inputs), len(inputs) - len(left)) as advance:
                 finished = batch.work(
                     writer,

@@ -62,7 +62,7 @@ class Options:
         if recipe is None and self.target is None:
             pack = open_pack(self.pack or DEFAULT)
             recipe = recipes.own(pack) if many_steps else recipes.default(pack)
-            if not many_steps and not is_pulled(recipes.PULLED):
+            if recipe.startswith("l-mcmc") and not many_steps and not is_pulled(recipes.PULLED):
                 print(
                     f"redraft: the small models of pack {pack.name} write this; for better text: "
                     f"redraft pull {recipes.PULLED}",

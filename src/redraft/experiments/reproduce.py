@@ -130,8 +130,11 @@ def _sha256(path: Path) -> str:
 
 
 def _scores_path(run: Run, judge: str) -> Path:
+    """The file of a judge's scores; folders of one name are told apart by where they are."""
     name = "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in Path(judge).name)
-    return run.out / "scores" / f"{name or 'judge'}.jsonl"
+    if judge not in SOURCES and Path(judge).exists():
+        name += f"-{hashlib.sha256(str(Path(judge).resolve()).encode()).hexdigest()[:8]}"
+    return run.out / "scores" / f"{name}.jsonl"
 
 
 def _write(result: Result, experiment: Experiment, bench: Bench) -> None:
@@ -161,9 +164,13 @@ def _write_index(bench: Bench) -> None:
         "",
         "| system | |",
         "|---|---|",
-        *(f"| {name} | {bench.absence(name) or 'run'} |" for name in SYSTEMS),
+        *(f"| {name} | {bench.absence(name) or _has_run(run, name)} |" for name in SYSTEMS),
     ]
     _write_file(run.out / "README.md", "\n".join(lines) + "\n")
+
+
+def _has_run(run: Run, system: str) -> str:
+    return "run" if (run.out / "outputs" / system).exists() else "not run here"
 
 
 def _write_file(path: Path, content: str) -> None:

@@ -13,7 +13,7 @@ from redraft.errors import InputError, PackError
 from redraft.experiments import paper
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES, is_pulled
-from redraft.writer import Writer
+from redraft.writer import open_writer
 
 NOT_YET = "not there yet"
 
@@ -94,9 +94,7 @@ def open_system(system: System, pack: Pack) -> Author:
     """A system, ready to write."""
     if system.open is not None:
         return system.open(pack)
-    own, recipe = _pack_of(system, pack), recipes.recipe(system.recipe or system.name)
-    sampler = recipes.build(recipe, own)
-    return Writer(own, recipe, sampler, recipes.build_drafter(recipe, own, sampler))
+    return open_writer(_pack_of(system, pack), recipes.recipe(system.recipe or system.name))
 
 
 def _pack_of(system: System, pack: Pack) -> Pack:

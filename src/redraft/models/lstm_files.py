@@ -69,7 +69,7 @@ def readers_sha256(pack: Pack) -> str:
 
 @lru_cache(maxsize=2)
 def _read_network(path: Path, fingerprint: str, config: str) -> LstmLM:
-    """One network serves the sampler, its cheap steps and the classifier: what is loaded is not changed any more."""
+    """One network serves the sampler, the search and the classifier: what is loaded is not changed any more."""
     network = LstmLM(LstmConfig.from_json(json.loads(config)))
     network.load_state_dict(dequantise(load_file(path)))
     return network.eval()

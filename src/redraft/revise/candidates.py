@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from redraft import text
 from redraft.models.base import Proposer, Reader, Scorer, Slot
 from redraft.numerics import Array, draw, log_normalise
 from redraft.sentence import ENDING, FREE, Action, Constraints, Sentence
@@ -86,7 +87,7 @@ class CandidateGenerator:
         self._columns = {word: column for column, word in enumerate(self._words)}
         self._proposable = np.logical_and.reduce([proposer.proposable for proposer in proposers])
         self._mask = lru_cache(_MASKS)(self._make_mask)
-        self._not = np.array([word.lower() in ("'t", "\u2019t") for word in self._words])
+        self._negation = np.array([text.is_negation(word) for word in self._words])
 
     def candidates(
         self,
@@ -105,7 +106,7 @@ class CandidateGenerator:
             return _endings(constraints)
         allowed = self._mask(constraints.banned_words)
         if slot.start > 0 and sentence.locks[slot.start - 1] != FREE:
-            allowed = allowed & ~self._not  # "won" followed by "'t" would be another word
+            allowed = allowed & ~self._negation  # "won" followed by "'t" would be another word
         log_dist = np.where(allowed, log_dist, -np.inf)
         num = min(self.num, len(log_dist) - 1)
         top = np.argpartition(-log_dist, num)[:num]
