@@ -32,7 +32,7 @@ _PROPOSERS = {
 }
 
 PULLED = "smollm2"  # the target of the default recipe, where it was pulled
-_NUM_SCORED, _CAUSAL_STEPS = 4, 12  # for a target that costs a hundred times as much as the LSTM models
+_NUM_SCORED, _CAUSAL_STEPS = 4, 10  # for a target that costs a hundred times as much as the LSTM models
 _CAUSAL_BEAM = 2
 _BEAM, _NOISE = 10, 0.5  # a second's search makes a sentence of the keywords, which the steps then mend
 

@@ -110,7 +110,7 @@ _OPTIONS = (
     click.option("--recipe", metavar="NAME", help="Which system to use, e.g. l-mcmc or x-mcmc-c."),
     click.option("--target", metavar="MODEL", help="A causal model that decides: smollm2, a hub name or a path."),
     click.option("--context", default="", metavar="TEXT", help="What the sentence comes after, e.g. a headline."),
-    click.option("--steps", type=int, help="Revisions to try (200; with a causal model 12, after a beam search)."),
+    click.option("--steps", type=int, help="Revisions to try (200; with a causal model 10, after a beam search)."),
     click.option("--candidates", type=int, metavar="K", help="Words to weigh at each step (the paper's K; 50)."),
     click.option("--scored", type=int, metavar="M", help="How many of them a causal model scores (4)."),
     click.option("--chains", type=int, default=1, show_default=True, help="Chains to run; the best draft wins."),
