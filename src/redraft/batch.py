@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -118,7 +118,7 @@ def work(
 ) -> bool:
     """Write for the inputs that are left and keep each batch as soon as it is done; false where it was stopped.
 
-    A time limit is an input's; a batch has the sum of them. ``goes_on`` is asked before each step of a batch and told
+    ``goes_on`` is asked before each step of a batch and told
     how many inputs take it, ``done`` hears how many inputs were finished.
     """
     for start in range(0, len(left), batch):
@@ -131,10 +131,9 @@ def work(
             asked.append(goes_on(num))
             return asked[-1]
 
-        limit = settings.time_limit and settings.time_limit * len(items)
         drafts = author.write_many(
             [item.constraints for item in items],
-            replace(settings, time_limit=limit),
+            settings,
             numbers=[item.number for item in items],
             observe=observe,
         )

@@ -133,18 +133,16 @@ class GridBeam:
     def draft(self, chain: Chain) -> Sentence:
         """A draft for a chain; the constraints alone where the search finds none that is allowed."""
         task = _Task.of(chain.constraints, chain.constraints.start(chain.rng))
-        hypotheses = self._search(task, chain.rng)
-        if not hypotheses:
+        searched = [(task.sentence(one.free), one.reading) for one in self._search(task, chain.rng)]
+        found = [(one, old) for one, old in searched if task.constraints.allows(one.words)]  # the ending may be banned
+        if not found:
             return task.start
-        found = [task.sentence(one.free) for one in hypotheses]
-        words = [one.words for one in found]
-        readings = self._model.read(words, [one.reading for one in hypotheses])
+        words = [one.words for one, _ in found]
+        readings = self._model.read(words, [old for _, old in found])
         weights = self._target.log_weights(np.array([self._model.log_prob(reading) for reading in readings]), words)
-        allowed = [i for i in range(len(found)) if task.constraints.allows(words[i])]  # an ending may complete a ban
-        if not allowed:
-            return task.start
-        best = min(allowed, key=lambda i: (task.constraints.shortfall(found[i]), -weights[i] / (len(words[i]) + 1)))
-        return found[best]
+        costs = [-weight / (len(one) + 1) for weight, one in zip(weights, words, strict=True)]
+        best = min(range(len(found)), key=lambda i: (task.constraints.shortfall(found[i][0]), costs[i]))
+        return found[best][0]
 
     def _search(self, task: _Task, rng: np.random.Generator) -> list[_Hypothesis]:
         """Hypotheses that hold every part, of every length."""

@@ -1,5 +1,6 @@
 """The front door of the library: a writer turns constraints into drafts."""
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from redraft.version import VERSION
 class Settings:
     """How long to work. Steps are the recipe's if none are given; a seed is drawn, and named in the signature.
 
+    ``time_limit`` is in seconds for each input: several that are written together have the sum of theirs.
     ``checkpoints`` are steps after which the best draft so far is kept as well; they change no draw.
     """
 
@@ -205,7 +207,8 @@ class Writer:
             for c in range(num_chains)
         ]
         started = time.monotonic()
-        tracks = self._run(chains, settings, started, observe)
+        ends = started + settings.time_limit * len(inputs) if settings.time_limit else math.inf
+        tracks = self._run(chains, settings, ends, observe)
         seconds = (time.monotonic() - started) / max(1, len(inputs))
         signature = self._signature(settings, seed)
         return [
@@ -213,11 +216,9 @@ class Writer:
             for i in range(len(inputs))
         ]
 
-    def _run(
-        self, chains: Sequence[Chain], settings: Settings, started: float, observe: Observer | None
-    ) -> list[_Track]:
+    def _run(self, chains: Sequence[Chain], settings: Settings, ends: float, observe: Observer | None) -> list[_Track]:
         def in_time() -> bool:
-            return not settings.time_limit or time.monotonic() - started <= settings.time_limit
+            return time.monotonic() <= ends
 
         def goes_on(step: int, tracks: Sequence[_Track]) -> bool:
             best = min((track.best[0] for track in tracks), key=lambda one: one.rank)

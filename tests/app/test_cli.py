@@ -77,6 +77,9 @@ def test_a_result_is_not_taken_for_that_of_another_input(run: Any, tmp_path: Pat
     assert run(*arguments).exit_code == 0
     before = (tmp_path / "out").read_text()
     assert "all 2 results are in" in run(*arguments).stderr
+    limited = (*arguments[:4], str(tmp_path / "limited"), *arguments[5:], "--time-limit", "60")
+    assert run(*limited).exit_code == 0
+    assert "all 2 results are in" in run(*limited).stderr  # the limit that is signed is that of an input
     (tmp_path / "in").write_text("dog\npark\n")
     assert "another input for id 2" in str(run(*arguments).exception)
     assert (tmp_path / "out").read_text() == before
