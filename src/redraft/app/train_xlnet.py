@@ -24,6 +24,7 @@ _RATE = click.FloatRange(0, min_open=True)
 @click.option("--out", type=_PATH, required=True, help="Folder for checkpoints and the model.")
 @click.option("--tokens", type=_RATE, default=30e6, show_default=True, help="Pieces to predict.")
 @click.option("--pieces", type=_PATH, help="SentencePiece vocabulary for scratch; made from the corpus if not given.")
+@click.option("--teacher", metavar="NAME|DIR", help="Learn from the LSTM models of this pack as well as from the text.")
 @click.option("--layers", type=click.IntRange(1), default=6, show_default=True, help="Layers, for scratch.")
 @click.option("--inner", type=click.IntRange(1), default=512, show_default=True, help="Feed-forward size, for scratch.")
 @click.option("--learning-rate", type=_RATE, help="3e-3 from scratch, 1e-4 after --init.")
@@ -37,6 +38,7 @@ def xlnet_lm(
     out: Path,
     tokens: float,
     pieces: Path | None,
+    teacher: str | None,
     layers: int,
     inner: int,
     learning_rate: float | None,
@@ -48,6 +50,7 @@ def xlnet_lm(
     again; `accelerate launch` runs it in several processes."""
     import torch
 
+    from redraft.models.pack import open_pack
     from redraft.training.processes import join
     from redraft.training.xlnet import train_xlnet
 
@@ -64,6 +67,7 @@ def xlnet_lm(
         learning_rate=learning_rate,
         batch_pieces=batch_pieces,
         seed=seed,
+        teacher=open_pack(teacher) if teacher else None,
     )
     if not join().is_first:
         return

@@ -131,11 +131,11 @@ class AdaptiveSoftmax(nn.Module):
             result[rows] += _pick(self.up[i](self.down[i](hidden[rows])), target[rows] - self.edges[i])
         return result
 
-    def log_prob(self, hidden: Tensor) -> Tensor:
-        """Log-probabilities of every word; [n, size] to [n, words]."""
+    def log_prob(self, hidden: Tensor, num_clusters: int | None = None) -> Tensor:
+        """Log-probabilities of every word, or of those in the first clusters; [n, size] to [n, words]."""
         head = self.log_head(hidden)
         parts = [head[:, : self.edges[0]]]
-        for i, (down, up) in enumerate(zip(self.down, self.up, strict=True)):
+        for i, (down, up) in enumerate(zip(self.down[:num_clusters], self.up[:num_clusters], strict=True)):
             inside = functional.log_softmax(up(down(hidden)), 1)
             parts.append(inside + head[:, self.edges[0] + i, None])
         return torch.cat(parts, 1)

@@ -1,5 +1,6 @@
 """Words to the pieces of a SentencePiece model. A word's pieces do not hang on its neighbours."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +48,11 @@ class SentencePieces:
             ids = ids[1:]
         # A word of nothing but invisible characters has no pieces: it is unknown.
         return ids or (self._model.unk_id(),)
+
+    def join(self, pieces: Sequence[int]) -> str:
+        """The text of pieces."""
+        joined: str = self._model.decode(list(pieces))
+        return joined
 
     def whole_words(self) -> list[tuple[str, int]]:
         """The words that are one piece, each with its id, in the order of the ids. No piece that would glue."""

@@ -327,14 +327,16 @@ class XlnetLM(nn.Module):
         picked: Tensor = (hidden * weight[target]).sum(1) + bias[target]
         return picked - torch.stack(log_sums).logsumexp(0)
 
-    def loss(self, hidden: Tensor, target: Tensor, columns: "Columns | None" = None) -> Tensor:
+    def loss(
+        self, hidden: Tensor, target: Tensor, columns: "Columns | None" = None, soft: "SoftTargets | None" = None
+    ) -> Tensor:
         """Summed negative log-likelihood; [n, d] and [n] to a scalar. ``columns`` make it a cheaper estimate."""
         weight: Tensor = self.transformer.word_embedding.weight
         bias: Tensor = self.lm_loss.bias
         if columns is not None:
             weight, bias = weight[columns.ids], bias[columns.ids] + columns.log_weights
             target = torch.searchsorted(columns.ids, target)
-        loss: Tensor = _SummedCrossEntropy.apply(hidden, weight, bias, target)  # type: ignore[no-untyped-call]
+        loss: Tensor = _SummedCrossEntropy.apply(hidden, weight, bias, target, soft)  # type: ignore[no-untyped-call]
         return loss
 
 
@@ -343,6 +345,14 @@ class Columns(NamedTuple):
 
     ids: Tensor  # ascending
     log_weights: Tensor  # how many pieces each stands for
+
+
+class SoftTargets(NamedTuple):
+    """Distributions that some rows should give: ``share`` of their loss is taken against these."""
+
+    rows: Tensor  # [m], each once
+    probabilities: Tensor  # [m, columns]
+    share: float
 
 
 def sample_columns(target: Tensor, size: int, frequent: int, num: int, generator: torch.Generator) -> Columns:
@@ -372,20 +382,29 @@ class _SummedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: SoftTargets | None
+    ) -> Tensor:
         logits = torch.addmm(bias, hidden, weight.T)
         torch.log_softmax(logits, 1, out=logits)
-        loss = -logits.gather(1, target[:, None]).sum()
+        hard = torch.ones(len(target))
+        loss = torch.zeros(())
+        if soft is not None:
+            hard[soft.rows] -= soft.share
+            loss = -soft.share * (logits[soft.rows] * soft.probabilities).sum()
+        loss = loss - (logits.gather(1, target[:, None]).squeeze(1) * hard).sum()
         if any(ctx.needs_input_grad):
             residual = logits.exp_()
-            residual[torch.arange(len(target)), target] -= 1
+            residual[torch.arange(len(target)), target] -= hard
+            if soft is not None:
+                residual.index_add_(0, soft.rows, soft.probabilities, alpha=-soft.share)
             ctx.save_for_backward(residual @ weight, residual.T @ hidden, residual.sum(0))
         return loss
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         hidden, weight, bias = ctx.saved_tensors
-        return hidden * grads[0], weight * grads[0], bias * grads[0], None
+        return hidden * grads[0], weight * grads[0], bias * grads[0], None, None
 
 
 def initialise(module: nn.Module) -> None:

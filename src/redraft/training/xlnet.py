@@ -16,14 +16,16 @@ from redraft import corpus, text
 from redraft.corpus import Encoded
 from redraft.errors import CorpusError, InputError
 from redraft.files import replacing
+from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
-from redraft.models.xlnet import Order, XlnetConfig, XlnetLM, sample_columns
+from redraft.models.xlnet import Columns, Order, SoftTargets, XlnetConfig, XlnetLM, sample_columns
 from redraft.models.xlnet_files import load_xlnet, pieces_sha256, save_xlnet
 from redraft.training.lm import MAX_WORDS, Batches
 from redraft.training.loop import BEST, Plan, train
 from redraft.training.muon import optimizers
 from redraft.training.pieces import train_pieces
 from redraft.training.processes import WHOLE, Share, join
+from redraft.training.teacher import Teacher
 
 LEARNING_RATE = 3e-3  # from scratch
 FINE_TUNING_RATE = 1e-4
@@ -169,6 +171,7 @@ class XlnetTask:
         seed: int = 0,
         identity: str = "",
         log: Path | None = None,
+        teacher: Teacher | None = None,
     ):
         self._network, self._splitter, self._data = network, splitter, data
         self._orders, self._seed = tuple(orders), seed
@@ -176,6 +179,7 @@ class XlnetTask:
         self._batches = Batches(data.train, batch_pieces, seed)
         self._batch_pieces, self._identity, self._log, self._step = batch_pieces, identity, log, 0
         self._optimizers = optimizers(network)
+        self._teacher = teacher
 
     @property
     def module(self) -> XlnetLM:
@@ -192,6 +196,7 @@ class XlnetTask:
             "batch_pieces": self._batch_pieces,
             "sentences": len(self._data.train),
             "init": self._identity,
+            "teacher": self._teacher.identity if self._teacher else None,
         }
 
     def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
@@ -203,12 +208,30 @@ class XlnetTask:
         generator = torch.Generator().manual_seed(int(rng.integers(1 << 62)))
         in_batch = torch.from_numpy(np.concatenate([part.targets(self._splitter) for part in parts]))
         columns = sample_columns(in_batch, self._network.config.vocab_size, _FREQUENT, _SAMPLED, generator)
-        own = [part.share(share) for part in parts]
-        found = [self._predict(part.sentences, part.order, part.asked) for part in own if part.sentences]
+        own = [taken for part in parts if (taken := part.share(share)).sentences]
+        found = [self._predict(part.sentences, part.order, part.asked) for part in own]
         if not found:
             return torch.zeros(()), 0
         hidden, target = (torch.cat(tensors) for tensors in zip(*found, strict=True))
-        return self._network.loss(hidden, target, columns), len(target)
+        soft = self._taught(own, [len(asked) for _, asked in found], columns)
+        return self._network.loss(hidden, target, columns, soft), len(target)
+
+    def _taught(self, parts: Sequence["_Part"], num_predicted: Sequence[int], columns: Columns) -> SoftTargets | None:
+        """The teacher's word on what the parts predict, one after the other; it does not read from both sides."""
+        if self._teacher is None:
+            return None
+        starts = np.cumsum([0, *num_predicted]).tolist()
+        told = [
+            soft._replace(rows=soft.rows + start)
+            for part, start in zip(parts, starts, strict=False)
+            if part.order is not Order.MASKED
+            and (soft := self._teacher.targets(part.sentences, part.order, columns)) is not None
+        ]
+        if not told:
+            return None
+        return SoftTargets(
+            torch.cat([soft.rows for soft in told]), torch.cat([soft.probabilities for soft in told]), told[0].share
+        )
 
     def _part(self, rows: NDArray[np.int64], order: Order, rng: np.random.Generator) -> "_Part":
         sentences = [self._data.train.sentence(row) for row in rows]
@@ -281,26 +304,33 @@ def train_xlnet(
     batch_pieces: int = BATCH_PIECES,
     validate_every: int = 2_000_000,
     seed: int = 0,
+    teacher: Pack | None = None,
     quiet: bool = False,
 ) -> dict[str, float]:
     """Train on a corpus, from scratch or from a checkpoint; call again to resume. Returns NLL on held-out sentences.
 
     The best weights are left in ``out`` as transformers would save them, with a card that tells their scores.
+    ``teacher`` is a pack whose LSTM models tell what they know of words.
     """
     if not orders:
         raise InputError("name at least one order: forward, backward or masked")
     with join().first_before_others():
         network, spiece = _start(folder, init, pieces, shape, out, seed)
         data = prepare(folder, spiece, out / "pieces.npz")
+    splitter = SentencePieces(spiece)
+    lessons = None if teacher is None else Teacher(teacher, splitter)
+    if lessons and init == SCRATCH:
+        lessons.begin(network)
     task = XlnetTask(
         network,
-        SentencePieces(spiece),
+        splitter,
         data,
         orders,
         batch_pieces=batch_pieces,
         seed=seed,
         identity=f"{init} {pieces_sha256(spiece)} {network.config}",
         log=out / "orders.jsonl",
+        teacher=lessons,
     )
     rate = learning_rate or (LEARNING_RATE if init == SCRATCH else FINE_TUNING_RATE)
     plan = Plan(num_tokens, rate, warmup=0.03, validate_every=validate_every, seed=seed)
@@ -336,6 +366,7 @@ def _write_card(out: Path, folder: Path, plan: Plan, task: XlnetTask, scores: di
             "seed": plan.seed,
             "orders": task.settings["orders"],
             "batch_pieces": task.settings["batch_pieces"],
+            "teacher": task.settings["teacher"],
         },
         "nll": scores,
         "nll_note": "Nats per word and sentence end on held-out sentences; masked: per piece, given all the others.",

@@ -1,0 +1,115 @@
+"""Learning from the LSTM pair of a pack: an XLNet that has read little text begins with what they know of words.
+
+A teacher tells two things. Its embeddings are those of the student's pieces that are whole words, to begin with. And
+where a word begins it gives a distribution over what comes next, which says more of a place than the one word that
+happened to stand there.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from redraft import text
+from redraft.models.lstm_files import load_pair, readers_sha256
+from redraft.models.pack import Pack
+from redraft.models.pieces import SentencePieces
+from redraft.models.vocabulary import END, START, UNKNOWN
+from redraft.models.xlnet import Columns, Order, SoftTargets, XlnetLM
+
+SHARE = 0.5  # of the loss where the teacher speaks; the rest is the text's
+_NUM_CLUSTERS = 2  # of its softmax, beside the head: the teacher is silent on rarer words, which cost most of its time
+
+
+class _Place(NamedTuple):
+    """The words of a sentence in the order of reading, and where the pieces of each begin."""
+
+    words: list[int]
+    starts: list[int]
+
+
+class Teacher:
+    """The LSTM models of a pack, for a student with these pieces."""
+
+    def __init__(self, pack: Pack, splitter: SentencePieces):
+        (forward, backward), self._vocabulary = load_pair(pack)
+        self.identity = readers_sha256(pack)
+        self._splitter = splitter
+        self._networks = {Order.FORWARD: forward, Order.BACKWARD: backward}
+        self._num_words = forward.softmax.edges[: _NUM_CLUSTERS + 1][-1]
+        self._pieces = {word: splitter.split(word) for word in self._vocabulary.words[START + 1 :]}
+        self._first_pieces = {
+            Order.FORWARD: self._first(0, splitter.end),
+            Order.BACKWARD: self._first(-1, splitter.begin),
+        }
+
+    def _first(self, which: int, end: int) -> Tensor:
+        """For each word that it speaks of, the piece that is read first."""
+        common = self._vocabulary.words[START + 1 : self._num_words]
+        pieces = {END: end, UNKNOWN: 0, START: 0}
+        pieces |= {START + 1 + at: self._pieces[word][which] for at, word in enumerate(common)}
+        return torch.tensor([pieces[i] for i in range(self._num_words)])
+
+    @torch.no_grad()
+    def begin(self, network: XlnetLM) -> None:
+        """Give the pieces that are words the embeddings of these words, at the scale that a fresh network has."""
+        known = [(i, pieces[0]) for i, pieces in enumerate(self._pieces.values(), START + 1) if len(pieces) == 1]
+        words, pieces = (torch.tensor(ids) for ids in zip(*known, strict=True))
+        given = self._networks[Order.FORWARD].embedding.weight[words]
+        own = network.transformer.word_embedding.weight
+        width = min(own.shape[1], given.shape[1])
+        own[pieces, :width] = given[:, :width] * (own.std() / given.std())
+
+    @torch.inference_mode()
+    def targets(self, sentences: Sequence[NDArray[np.uint16]], order: Order, columns: Columns) -> SoftTargets | None:
+        """What should be predicted for sentences that are read in one order, their predictions one after the other."""
+        found = [self._place(sentence, order) for sentence in sentences]
+        longest = 1 + max((len(place.words) for place in found if place), default=0)
+        inputs = torch.full((longest, len(found)), START)
+        rows = torch.full((longest, len(found)), -1)
+        offset = 0
+        for column, (sentence, place) in enumerate(zip(sentences, found, strict=True)):
+            if place:
+                inputs[1 : len(place.words) + 1, column] = torch.tensor(place.words)
+                spoken = torch.tensor([*place.words, END])
+                at = torch.tensor([*place.starts, len(sentence)]) + offset
+                rows[: len(spoken), column] = torch.where(self._speaks_of(spoken), at, -1)
+            offset += len(sentence) + 1
+        here = rows >= 0
+        if not here.any():
+            return None
+        hidden, _ = self._networks[order](inputs)
+        return SoftTargets(rows[here], self._over_columns(hidden[here], order, columns), SHARE)
+
+    def _speaks_of(self, words: Tensor) -> Tensor:
+        return (words < self._num_words) & (words != UNKNOWN)
+
+    def _over_columns(self, hidden: Tensor, order: Order, columns: Columns) -> Tensor:
+        """Probabilities of the pieces that stand for the vocabulary, [n, columns]; those of a row sum to 1."""
+        by_word = self._networks[order].softmax.log_prob(hidden, _NUM_CLUSTERS).exp_()
+        by_word[:, [UNKNOWN, START]] = 0
+        where = torch.full((self._splitter.size,), len(columns.ids))  # one column more takes what is left out
+        where[columns.ids] = torch.arange(len(columns.ids))
+        by_piece = torch.zeros(len(columns.ids) + 1, len(hidden))
+        by_piece.index_add_(0, where[self._first_pieces[order]], by_word.T.contiguous())
+        weighted = by_piece[:-1] * columns.log_weights.exp()[:, None]
+        return (weighted / weighted.sum(0)).T.contiguous()
+
+    def _place(self, sentence: NDArray[np.uint16], order: Order) -> _Place | None:
+        """None for the odd sentence whose words cannot be told from its pieces."""
+        words = text.tokenise(self._splitter.join(sentence.tolist()))
+        pieces = [self._split(word) for word in words]
+        if [i for own in pieces for i in own] != sentence.tolist():
+            return None
+        ids = self._vocabulary.ids(words)
+        if order is Order.BACKWARD:
+            ids, pieces = ids[::-1], pieces[::-1]
+        return _Place(ids, np.cumsum([0, *map(len, pieces)])[:-1].tolist())
+
+    def _split(self, word: str) -> tuple[int, ...]:
+        if word not in self._pieces:
+            return self._splitter.split(word)
+        return self._pieces[word]

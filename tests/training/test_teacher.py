@@ -1,0 +1,137 @@
+"""What an LSTM teaches an XLNet: right places, right distributions, and a loss that mixes both."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from redraft.models.lstm_files import load_network
+from redraft.models.pack import Pack
+from redraft.models.pieces import SentencePieces
+from redraft.models.vocabulary import END, START
+from redraft.models.xlnet import Columns, Order, SoftTargets, sample_columns
+from redraft.training.teacher import Teacher
+from redraft.training.xlnet import PieceData, Predictor, new_xlnet, prepare
+from tests.xlnets import make_network, make_pieces
+
+_SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
+_READ = [Order.FORWARD, Order.BACKWARD]
+
+
+@pytest.fixture(scope="module")
+def pieces(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_pieces(made_corpus, tmp_path_factory.mktemp("pieces"))
+
+
+@pytest.fixture(scope="module")
+def data(made_corpus: Path, pieces: Path) -> PieceData:
+    return prepare(made_corpus, pieces)
+
+
+@pytest.fixture
+def teacher(tiny_pack: Pack, pieces: Path) -> Teacher:
+    return Teacher(tiny_pack, SentencePieces(pieces))
+
+
+def _all_columns(size: int) -> Columns:
+    return Columns(torch.arange(size), torch.zeros(size))
+
+
+@pytest.mark.parametrize("order", _READ)
+def test_it_speaks_where_a_word_begins_and_says_what_the_lstm_says(
+    tiny_pack: Pack, teacher: Teacher, pieces: Path, order: Order
+) -> None:
+    splitter = SentencePieces(pieces)
+    network, vocabulary = load_network(tiny_pack, order.value)
+    words = ["The", "old", "man", "sees", "a", "red", "house", "."]
+    own = [splitter.split(word) for word in words]
+    sentence = np.array([i for ids in own for i in ids], dtype=np.uint16)
+    soft = teacher.targets([sentence, sentence], order, _all_columns(splitter.size))
+    assert soft is not None
+    heard = vocabulary.ids(words if order is Order.FORWARD else words[::-1])
+    hidden, _ = network(torch.tensor([START, *heard])[:, None])
+    probabilities = network.softmax.log_prob(hidden[:, 0]).exp()
+    lengths = [len(ids) for ids in (own if order is Order.FORWARD else own[::-1])]
+    starts = [sum(lengths[:at]) for at in range(len(words) + 1)]
+    assert sorted(soft.rows.tolist()) == [*starts, *(start + len(sentence) + 1 for start in starts)]
+    first, end = (0, splitter.end) if order is Order.FORWARD else (-1, splitter.begin)
+    for row, told in zip(soft.rows.tolist(), soft.probabilities, strict=True):
+        expected = torch.zeros(splitter.size)
+        by_word = probabilities[starts.index(row % (len(sentence) + 1))]
+        for i, word in enumerate(vocabulary.words):
+            if i > START or i == END:
+                expected[end if i == END else splitter.split(word)[first]] += by_word[i]
+        torch.testing.assert_close(told, expected / expected.sum(), rtol=1e-4, atol=1e-6)
+
+
+def test_what_it_says_is_spread_over_the_columns(teacher: Teacher, data: PieceData, pieces: Path) -> None:
+    size = SentencePieces(pieces).size
+    sentences = [data.train.sentence(row) for row in range(4)]
+    whole = teacher.targets(sentences, Order.FORWARD, _all_columns(size))
+    every = torch.arange(size)
+    many = [sample_columns(every[:1], size, 30, 60, torch.Generator().manual_seed(seed)) for seed in range(400)]
+    assert whole is not None
+    mean = torch.zeros_like(whole.probabilities)
+    for columns in many:
+        soft = teacher.targets(sentences, Order.FORWARD, columns)
+        assert soft is not None
+        torch.testing.assert_close(soft.probabilities.sum(1), torch.ones(len(soft.rows)))
+        mean[:, columns.ids] += soft.probabilities / len(many)
+    assert (mean - whole.probabilities).abs().max() < 0.05
+
+
+def test_odd_sentences_and_unknown_words_are_passed_over(teacher: Teacher, pieces: Path) -> None:
+    splitter = SentencePieces(pieces)
+    man, unknown = splitter.split("man"), splitter.split("tuning")
+    odd = np.array([*man, splitter.end, *man], dtype=np.uint16)  # no text has an end in its middle
+    plain = np.array([*unknown, *man], dtype=np.uint16)
+    columns = _all_columns(splitter.size)
+    assert teacher.targets([odd], Order.FORWARD, columns) is None
+    soft = teacher.targets([odd, plain], Order.FORWARD, columns)
+    assert soft is not None
+    first = len(odd) + 1
+    assert soft.rows.tolist() == [first + len(unknown), first + len(plain)]  # "man" and the end
+
+
+def test_the_loss_is_a_mixture_and_its_gradient_is_right(pieces: Path) -> None:
+    network = make_network(pieces)
+    size = SentencePieces(pieces).size
+    generator = torch.Generator().manual_seed(0)
+    hidden = torch.randn(5, 16, generator=generator, requires_grad=True)
+    target = torch.tensor([3, 1, 4, 1, 5])
+    columns = sample_columns(target, size, 10, 20, generator)
+    told = torch.rand(2, len(columns.ids), generator=generator).softmax(1)
+    soft = SoftTargets(torch.tensor([3, 0]), told, 0.3)
+    loss = network.loss(hidden, target, columns, soft)
+    loss.backward()
+    weight, bias = network.transformer.word_embedding.weight.detach(), network.lm_loss.bias.detach()
+    again = hidden.detach().clone().requires_grad_()
+    logits = torch.log_softmax(again @ weight[columns.ids].T + bias[columns.ids] + columns.log_weights, 1)
+    wanted = torch.nn.functional.one_hot(torch.searchsorted(columns.ids, target), len(columns.ids)).float()
+    wanted[soft.rows] = 0.7 * wanted[soft.rows] + 0.3 * told
+    plain = -(wanted * logits).sum()
+    plain.backward()
+    torch.testing.assert_close(loss, plain)
+    torch.testing.assert_close(hidden.grad, again.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_words_begin_with_the_embeddings_of_the_lstm(tiny_pack: Pack, teacher: Teacher, pieces: Path) -> None:
+    student, (network, vocabulary) = new_xlnet(pieces, _SHAPE), load_network(tiny_pack, "forward")
+    teacher.begin(student)
+    (piece,) = SentencePieces(pieces).split("house")
+    own = student.transformer.word_embedding.weight[piece, :16].detach()
+    given = network.embedding.weight[vocabulary.id("house")].detach()
+    assert torch.cosine_similarity(own, given, dim=0) == pytest.approx(1, abs=1e-5)
+
+
+def test_both_parts_of_a_batch_are_taught(teacher: Teacher, data: PieceData, pieces: Path) -> None:
+    splitter, network = SentencePieces(pieces), new_xlnet(pieces, _SHAPE)
+    sentences = [data.train.sentence(row) for row in range(3)]
+    for order in _READ:
+        _, target = Predictor(network, splitter)(sentences, order)
+        soft = teacher.targets(sentences, order, _all_columns(splitter.size))
+        assert soft is not None
+        # A well trained teacher expects what is there more than chance would.
+        told = soft.probabilities.gather(1, target[soft.rows][:, None])
+        assert told.mean() > 10 / splitter.size
