@@ -15,7 +15,7 @@ _LAYERS = (
     ("sampler", "drafting", "training"),
     ("recipes", "sampling", "diagnostics", "writer", "records", "batch"),
     ("experiments",),
-    ("app",),
+    ("app", "__main__"),
 )
 _LEVEL = {name: level for level, names in enumerate(_LAYERS) for name in names}
 _MODULES = sorted(path for path in _ROOT.rglob("*.py") if path.parent != _ROOT or path.stem != "__init__")

@@ -53,10 +53,10 @@ def test_the_command_line_in_two_processes_and_resumed_in_one(made_corpus: Path,
     pieces = make_pieces(made_corpus, tmp_path)
     options = ["--corpus", str(made_corpus), "--out", str(tmp_path / "out"), "--pieces", str(pieces), "--batch", "256"]
     small = ["train", "xlnet-lm", *options, "--layers", "1", "--inner", "32"]
-    _launched(["redraft.app.cli", *small, "--tokens", "1000"])
+    _launched(["redraft", *small, "--tokens", "1000"])
     first = torch.load(tmp_path / "out" / CHECKPOINT, weights_only=True)["run"]
     again = subprocess.run(
-        [sys.executable, "-m", "redraft.app.cli", *small, "--tokens", "2000"], cwd=_ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "redraft", *small, "--tokens", "2000"], cwd=_ROOT, capture_output=True, text=True
     )
     assert again.returncode == 0, again.stderr[-3000:]
     run = torch.load(tmp_path / "out" / CHECKPOINT, weights_only=True)["run"]

@@ -56,7 +56,3 @@ def main() -> None:
         message = " ".join(str(error).split())
         click.echo(f"redraft: {message}", err=True)
         sys.exit(2)
-
-
-if __name__ == "__main__":  # for launchers that start modules
-    main()

@@ -1,0 +1,5 @@
+"""python -m redraft."""
+
+from redraft.app.cli import main
+
+main()
