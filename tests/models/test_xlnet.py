@@ -196,6 +196,11 @@ def test_a_model_in_the_hubs_cache_loads_by_name(
     (stored / "refs" / "main").write_text("0123abcd")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     assert load_xlnet("someone/tiny-xlnet")[0].config.d_model == TINY["d_model"]
+    # A cache that holds the configuration alone is no model: it has to be completed.
+    (stored / "snapshots" / "0123abcd" / WEIGHTS).unlink()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(PackError, match="is not on this machine and cannot be fetched"):
+        load_xlnet("someone/tiny-xlnet")
 
 
 def test_a_name_that_cannot_be_fetched_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -213,18 +218,33 @@ def _changed(folder: Path, **changes: object) -> None:
     (folder / CONFIG).write_text(json.dumps(config | changes))
 
 
+def _pickled(folder: Path, content: bytes) -> Path:
+    (folder / WEIGHTS).unlink()
+    (folder / OLD_WEIGHTS).write_bytes(content)
+    return folder / OLD_WEIGHTS
+
+
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
         (lambda folder: _changed(folder, model_type="bert"), "type bert, not an XLNet"),
-        (lambda folder: _changed(folder, clamp_len=5), "settings that redraft does not compute"),
+        (lambda folder: _changed(folder, clamp_len=5), r"does not compute \(clamp_len: 5\)"),
+        (lambda folder: _changed(folder, tie_word_embeddings=False), "tie_word_embeddings: false"),
+        (lambda folder: _changed(folder, n_head=0), "n_head: 0"),
+        (lambda folder: _changed(folder, n_layer="six"), "n_layer: six"),
+        (lambda folder: _changed(folder, d_model=None), "d_model: None"),
+        (lambda folder: _changed(folder, n_head=3, d_head=5), "n_head: 3"),
         (lambda folder: _changed(folder, vocab_size=141), "has 140 pieces, the model 141"),
         (lambda folder: _changed(folder, d_inner=32), "does not hold the weights"),
         (lambda folder: _changed(folder, redraft_pieces_sha256="0"), "not the vocabulary that the model was trained"),
         (lambda folder: (folder / PIECES).unlink(), r"lacks spiece\.model"),
         (lambda folder: (folder / PIECES).write_text("text"), "not a SentencePiece model"),
-        (lambda folder: (folder / WEIGHTS).unlink(), "does not hold the weights"),
-        (lambda folder: (folder / WEIGHTS).write_bytes(b"1234567890"), "does not hold the weights"),
+        (lambda folder: (folder / WEIGHTS).unlink(), "holds no weights that can be read"),
+        (lambda folder: (folder / WEIGHTS).write_bytes(b"1234567890"), r"model\.safetensors is damaged"),
+        (lambda folder: (folder / WEIGHTS).write_text("version https://git-lfs.github.com/spec/v1"), "git lfs pull"),
+        (lambda folder: _pickled(folder, b""), "holds no weights that can be read: "),
+        (lambda folder: _pickled(folder, b"version 1 of nothing"), "is damaged"),
+        (lambda folder: torch.save([1], _pickled(folder, b"")), "holds no weights that can be read: "),
         (lambda folder: (folder / CONFIG).unlink(), "holds no model"),
         (lambda folder: (folder / CONFIG).write_text("[]"), "holds no model"),
     ],
@@ -396,10 +416,32 @@ def test_the_masked_model_for_synthetic_data(network: XlnetLM, pieces: Path, tmp
     assert model.card["name"].startswith(f"{tmp_path.name}@")
 
 
-def test_configurations_that_transformers_must_run_are_told_apart() -> None:
+def test_configurations_that_are_not_computed_are_told_apart() -> None:
     config = transformers.XLNetConfig(**TINY).to_dict()
     assert XlnetConfig.supports(config)
     assert not XlnetConfig.supports({**config, "attn_type": "uni"})
+
+
+def test_long_rows_are_read_in_parts(forward: XlnetReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("the", "dog", "sees", "a", "man", ".")
+    slots = [Slot(words, 1, 2), Slot(words, 4, 5)]
+    fillings = [[("house",), ("dog", "house"), ("man",)], [("dog",)]]
+    readings = forward.read([words, words], [None, None])
+    whole = forward._score_filled(slots, fillings, readings)
+    calls: list[int] = []
+    plain = forward._continuations
+
+    def counting(rows, starts):  # type: ignore[no-untyped-def]
+        calls.append(sum(map(len, rows)))
+        return plain(rows, starts)
+
+    monkeypatch.setattr(forward, "_continuations", counting)
+    monkeypatch.setattr("redraft.models.xlnet_reader._CALL_PAIRS", 120)
+    parts = forward._score_filled(slots, fillings, readings)
+    assert sum(calls) == 4
+    assert len(calls) > 1
+    for one, other in zip(whole, parts, strict=True):
+        assert one == pytest.approx(other, rel=1e-5)
 
 
 def test_nothing_is_scored_twice(forward: XlnetReader, monkeypatch: pytest.MonkeyPatch) -> None:

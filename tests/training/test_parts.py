@@ -13,14 +13,14 @@ from click.testing import CliRunner
 import redraft
 from redraft.app.cli import cli
 from redraft.app.synthesize import find_masked_lm
-from redraft.errors import InputError, PackError
+from redraft.errors import InputError, PackError, RedraftError
 from redraft.models.base import Slot
 from redraft.models.pack import MANIFEST, Pack, open_pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.xlnet import Order
 from redraft.models.xlnet_files import WEIGHTS, save_xlnet
-from redraft.models.xlnet_pack import load_readers
+from redraft.models.xlnet_pack import load_readers, part_for
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
 from redraft.training.classifier import save_classifier
@@ -180,6 +180,80 @@ def test_models_of_one_order_each(tiny_pack: Pack, pieces: Path, tmp_path: Path)
     assert writer.generate("dog", settings=Settings(steps=8, seed=1)).constraints_met
     with pytest.raises(PackError, match="no XLNet that reads masked"):
         redraft.load(str(pack.folder), "x-mcmc", generator="masked")
+
+
+def _one_order(folder: Path, pieces: Path, *orders: str, seed: int = 0) -> str:
+    save_xlnet(folder, make_network(pieces, seed), pieces)
+    if orders:
+        (folder / "card.json").write_text(json.dumps({"training": {"orders": orders}}))
+    return str(folder)
+
+
+def test_two_models_for_one_order_are_refused_unless_it_is_said_which(
+    tiny_pack: Pack, pieces: Path, tmp_path: Path
+) -> None:
+    """Checkpoints from elsewhere do not tell what they read."""
+    one, two = (_one_order(tmp_path / name, pieces, seed=seed) for seed, name in enumerate("ab"))
+    with pytest.raises(InputError, match="two of the XLNets would read forward; say which one does"):
+        add_parts(tiny_pack, tmp_path / "pack", Additions([one, two]), _SETS)
+    assert not (tmp_path / "pack").exists()
+    pack = add_parts(tiny_pack, tmp_path / "pack", Additions([f"forward={one}", f"backward={two}"]), _SETS)
+    assert pack.parts["xlnet-forward"]["orders"] == ["forward"]
+    assert redraft.load(str(pack.folder), "x-mcmc", num_candidates=3)
+
+
+def test_a_new_model_takes_over_what_it_reads(whole: Pack, pieces: Path, tmp_path: Path) -> None:
+    forward = _one_order(tmp_path / "forward", pieces, "forward", seed=5)
+    pack = add_parts(whole, tmp_path / "one", Additions([forward]), {})
+    assert (part_for(pack, Order.FORWARD), part_for(pack, Order.BACKWARD)) == ("xlnet-forward", "xlnet")
+    rest = _one_order(tmp_path / "rest", pieces, "backward", "masked", seed=6)
+    pack = add_parts(pack, tmp_path / "two", Additions([rest]), {})
+    assert {part_for(pack, order) for order in Order} == {"xlnet-forward", "xlnet-backward-masked"}
+    assert not (pack.folder / "xlnet").exists()
+    assert "xlnet" not in pack.card
+    every = _one_order(tmp_path / "every", pieces, seed=7)
+    pack = add_parts(pack, tmp_path / "three", Additions([every]), {})
+    assert [part for part, entry in pack.parts.items() if entry["kind"] == "xlnet-lm"] == ["xlnet"]
+
+
+def test_what_fails_leaves_no_folder(tiny_pack: Pack, xlnet: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pack"
+    for added, match in (
+        (Additions([str(tmp_path / "nowhere" / "at" / "all")]), "neither a folder nor the name"),
+        (Additions([str(xlnet)], tmp_path), "config.json"),
+    ):
+        with pytest.raises(RedraftError, match=match):
+            add_parts(tiny_pack, out, added, _SETS)
+        assert not out.exists()
+    with pytest.raises(InputError, match="no sentence to measure on: other is empty"):
+        add_parts(tiny_pack, out, Additions([str(xlnet)]), {**_SETS, "other": []})
+    assert add_parts(tiny_pack, out, Additions([str(xlnet)]), {}).folder == out
+
+
+def test_a_damaged_card_is_named(tiny_pack: Pack, pieces: Path, tmp_path: Path) -> None:
+    folder = _one_order(tmp_path / "xlnet", pieces)
+    (tmp_path / "xlnet" / "card.json").write_text("{")
+    with pytest.raises(PackError, match=r"card\.json is not the card of a model"):
+        add_parts(tiny_pack, tmp_path / "pack", Additions([folder]), {})
+
+
+def test_models_of_two_vocabularies_are_not_multiplied(
+    tiny_pack: Pack, pieces: Path, made_corpus: Path, tmp_path: Path
+) -> None:
+    from redraft.training.pieces import train_pieces
+
+    train_pieces(made_corpus, tmp_path / "spiece.model", num_pieces=100)
+    one = _one_order(tmp_path / "one", pieces, "forward")
+    two = _one_order(tmp_path / "two", tmp_path / "spiece.model", "backward")
+    pack = add_parts(tiny_pack, tmp_path / "pack", Additions([one, two]), {})
+    with pytest.raises(PackError, match="do not share their words"):
+        redraft.load(str(pack.folder), "x-mcmc")
+    assert redraft.load(str(pack.folder), "x-mcmc", generator="forward")
+
+
+def test_wrong_words_do_not_come_from_a_model_that_never_read_both_sides(pieces: Path, tmp_path: Path) -> None:
+    with pytest.raises(PackError, match="never learned to read from both sides"):
+        find_masked_lm(None, _one_order(tmp_path / "forward", pieces, "forward"))()
 
 
 def test_another_vocabulary_has_a_file_of_its_own(whole: Pack, xlnet: Path, made_corpus: Path, tmp_path: Path) -> None:

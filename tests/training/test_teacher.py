@@ -1,18 +1,21 @@
 """What an LSTM teaches an XLNet: right places, right distributions, and a loss that mixes both."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 
+from redraft.app.train_xlnet import xlnet_lm
 from redraft.models.lstm_files import load_network
 from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START
 from redraft.models.xlnet import Columns, Order, SoftTargets, sample_columns
 from redraft.training.teacher import Teacher
-from redraft.training.xlnet import PieceData, Predictor, new_xlnet, prepare
+from redraft.training.xlnet import PieceData, Predictor, XlnetTask, new_xlnet, prepare
 from tests.xlnets import make_network, make_pieces
 
 _SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
@@ -125,13 +128,40 @@ def test_words_begin_with_the_embeddings_of_the_lstm(tiny_pack: Pack, teacher: T
     assert torch.cosine_similarity(own, given, dim=0) == pytest.approx(1, abs=1e-5)
 
 
-def test_both_parts_of_a_batch_are_taught(teacher: Teacher, data: PieceData, pieces: Path) -> None:
-    splitter, network = SentencePieces(pieces), new_xlnet(pieces, _SHAPE)
-    sentences = [data.train.sentence(row) for row in range(3)]
-    for order in _READ:
-        _, target = Predictor(network, splitter)(sentences, order)
-        soft = teacher.targets(sentences, order, _all_columns(splitter.size))
-        assert soft is not None
-        # A well trained teacher expects what is there more than chance would.
-        told = soft.probabilities.gather(1, target[soft.rows][:, None])
-        assert told.mean() > 10 / splitter.size
+def test_a_task_mixes_in_what_its_teacher_says(teacher: Teacher, data: PieceData, pieces: Path) -> None:
+    """Each order of a batch at its own place: told apart from what the task computes by the plain parts of it."""
+    splitter = SentencePieces(pieces)
+    network = make_network(pieces)
+    orders = [Order.FORWARD, Order.MASKED, Order.BACKWARD]
+    task = XlnetTask(network, splitter, data, orders, batch_pieces=200, teacher=teacher)
+    step = 1  # another order begins
+    with torch.no_grad():
+        loss, num = task.loss(step)
+        plain, _ = XlnetTask(network, splitter, data, orders, batch_pieces=200).loss(step)
+        rows, predict = task._batches.rows(step), Predictor(network, splitter)
+        rng = np.random.default_rng((0, step))
+        parts = [task._part(rows[(at + step) % 3 :: 3], order, rng) for at, order in enumerate(orders)]
+        generator = torch.Generator().manual_seed(int(rng.integers(1 << 62)))
+        in_batch = torch.from_numpy(np.concatenate([part.targets(splitter) for part in parts]))
+        columns = sample_columns(in_batch, splitter.size, 2000, 1500, generator)
+        expected = 0.0
+        for part in parts:
+            hidden, target = predict(part.sentences, part.order, part.asked)
+            soft = None if part.order is Order.MASKED else teacher.targets(part.sentences, part.order, columns)
+            expected += float(network.loss(hidden, target, columns, soft))
+            num -= len(target)
+    assert num == 0
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    assert float(loss) != pytest.approx(float(plain), rel=1e-3)
+
+
+def test_a_model_is_trained_with_a_teacher_and_says_so(
+    tiny_pack: Pack, made_corpus: Path, pieces: Path, tmp_path: Path
+) -> None:
+    options = ["--corpus", str(made_corpus), "--out", str(tmp_path), "--pieces", str(pieces), "--batch", "512"]
+    shape = ["--layers", "1", "--inner", "32", "--tokens", "2000"]
+    result = CliRunner().invoke(xlnet_lm, [*options, *shape, "--teacher", str(tiny_pack.folder)])
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "card.json").read_text())["training"]["teacher"]
+    again = CliRunner().invoke(xlnet_lm, [*options, *shape])
+    assert "other settings (teacher)" in str(again.exception)

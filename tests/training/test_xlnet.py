@@ -1,11 +1,13 @@
 """Training XLNet: what is predicted, that it learns, that it can be stopped, and that its folder serves others."""
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sentencepiece
 import torch
 from click.testing import CliRunner
 from safetensors.torch import load_file
@@ -15,8 +17,9 @@ from redraft.errors import InputError, PackError
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.xlnet import Order
 from redraft.models.xlnet_files import load_xlnet
+from redraft.training import xlnet
 from redraft.training.classifier import classifier_from
-from redraft.training.loop import BEST, Plan, train
+from redraft.training.loop import BEST, LOG, Plan, train
 from redraft.training.muon import orthogonal
 from redraft.training.processes import Share
 from redraft.training.xlnet import PieceData, Predictor, XlnetTask, ask, new_xlnet, prepare, train_xlnet
@@ -125,12 +128,34 @@ def test_training_leaves_a_model_with_a_card(trained: Path) -> None:
     card = json.loads((trained / "card.json").read_text())
     assert set(card["nll"]) == {"forward", "backward", "masked"}
     assert card["nll"]["forward"] < 2.2
-    curve = [json.loads(line) for line in (trained / "orders.jsonl").read_text().splitlines()]
+    curve = [_by_order(row) for row in csv.DictReader((trained / LOG).read_text().splitlines())]
+    assert set(curve[0]) == {"forward", "backward", "masked"}
     assert curve[-1]["forward"] < curve[0]["forward"] - 1
     forward, *_ = readers("trained", *load_xlnet(trained)[:2])
     good, bad = (tuple(s.split()) for s in ("the old man sees a red house .", "house the a sees man red old ."))
     scores = [forward.log_prob(reading) for reading in forward.read([good, bad], [None, None])]
     assert scores[0] > scores[1] + 5
+
+
+def _by_order(row: dict[str, str]) -> dict[str, float]:
+    pairs = (part.split("=") for part in row["valid_parts"].split())
+    return {name: float(value) for name, value in pairs}
+
+
+def test_every_order_has_its_turn_in_small_batches(data: PieceData, pieces: Path) -> None:
+    task = XlnetTask(new_xlnet(pieces, _SHAPE), SentencePieces(pieces), data, _ALL, batch_pieces=8)
+    seen: set[Order] = set()
+    predict = task._predict
+
+    def watched(sentences, order, asked):  # type: ignore[no-untyped-def]
+        seen.add(order)
+        return predict(sentences, order, asked)
+
+    task._predict = watched  # type: ignore[assignment]
+    for step in range(6):
+        assert len(task._batches.rows(step)) < 3
+        task.loss(step)
+    assert seen == set(Order)
 
 
 def test_a_classifier_starts_from_its_weights(trained: Path) -> None:
@@ -160,12 +185,22 @@ def test_what_cannot_be_is_refused(made_corpus: Path, pieces: Path, trained: Pat
         train_xlnet(made_corpus, _ALL, tmp_path, num_tokens=10, init=str(trained), pieces=pieces)
     with pytest.raises(InputError, match="at least one order"):
         train_xlnet(made_corpus, [], tmp_path, num_tokens=10, pieces=pieces)
+    bare = tmp_path / "bare.model"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the dog sees the sea"] * 50), model_prefix=str(bare.with_suffix("")), vocab_size=15
+    )
+    with pytest.raises(PackError, match=r"bare\.model lacks <s>, </s> or <pad>"):
+        train_xlnet(made_corpus, _ALL, tmp_path / "out", num_tokens=10, pieces=bare)
     with pytest.raises(PackError, match="holds no model"):
         train_xlnet(made_corpus, _ALL, tmp_path, num_tokens=10, init=str(made_corpus))
 
 
-def test_prepared_data_is_kept(made_corpus: Path, pieces: Path, data: PieceData, tmp_path: Path) -> None:
-    first, again = (prepare(made_corpus, pieces, tmp_path / "pieces.npz") for _ in range(2))
+def test_prepared_data_is_kept(
+    made_corpus: Path, pieces: Path, data: PieceData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = prepare(made_corpus, pieces, tmp_path / "pieces.npz")
+    monkeypatch.setattr(xlnet, "encode", None)  # what is kept is not split again
+    again = prepare(made_corpus, pieces, tmp_path / "pieces.npz")
     for kept in (first, again):
         assert np.array_equal(kept.train.ids, data.train.ids)
         assert np.array_equal(kept.held_out_words, data.held_out_words)

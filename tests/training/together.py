@@ -25,7 +25,7 @@ def main(corpus: Path, pieces: Path, out: Path) -> None:
         train(task, Plan(tokens, learning_rate=1e-2, validate_every=tokens // 4), out / name, quiet=True)
     data = xlnet.prepare(corpus, pieces)
     network, splitter = xlnet.new_xlnet(pieces, SHAPE), SentencePieces(pieces)
-    three = xlnet.XlnetTask(network, splitter, data, list(Order), batch_pieces=256, log=out / "orders.jsonl")
+    three = xlnet.XlnetTask(network, splitter, data, list(Order), batch_pieces=256)
     train(three, Plan(3000, learning_rate=1e-2, validate_every=750), out / "xlnet", quiet=True)
 
 

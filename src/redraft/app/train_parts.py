@@ -21,8 +21,8 @@ def parts_options(command: Callable[..., None]) -> Callable[..., None]:
             "--xlnet",
             "xlnets",
             multiple=True,
-            metavar="DIR|NAME",
-            help="An XLNet language model. Repeat it for models that read in one order each.",
+            metavar="[ORDER=]DIR|NAME",
+            help="An XLNet language model. Repeat it for models that read in one order each: forward=DIR.",
         ),
         click.option("--classifier", type=_PATH, help="Folder of a classifier: an XLNet, or any other encoder."),
     ]

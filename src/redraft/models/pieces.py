@@ -39,6 +39,8 @@ class SentencePieces:
             raise PackError(f"{path} is not a SentencePiece model: {error}") from error
         self.size: int = self._model.get_piece_size()
         self.begin, self.end, self.padding = (self._model.piece_to_id(name) for name in ("<s>", "</s>", "<pad>"))
+        if self._model.unk_id() in (self.begin, self.end, self.padding):
+            raise PackError(f"{path} lacks <s>, </s> or <pad>; it is not the vocabulary of an XLNet")
         self._bare: int = self._model.piece_to_id(_MARK)
 
     def split(self, word: str) -> tuple[int, ...]:

@@ -23,8 +23,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
-# Settings of an XLNet that this module computes; any other value is transformers' to run.
+# Settings of an XLNet that this module computes, and no others.
 _FIXED = {"attn_type": "bi", "bi_data": False, "clamp_len": -1, "same_length": False, "untie_r": True}
+_SIZES = ("vocab_size", "d_model", "n_layer", "n_head", "d_inner")
 _INIT_STD = 0.02
 _COLUMNS = 800  # pieces whose logits are computed together
 _HIDDEN = -1e30  # added to the score of what may not be seen
@@ -55,15 +56,23 @@ class XlnetConfig:
         """The part of a checkpoint's configuration that matters here."""
         return cls(**{name: config[name] for name in cls.__dataclass_fields__ if name in config})
 
-    @staticmethod
-    def supports(config: dict[str, Any]) -> bool:
+    @classmethod
+    def supports(cls, config: dict[str, Any]) -> bool:
         """Whether this module computes what transformers would for that configuration."""
-        return (
-            config.get("model_type") == "xlnet"
-            and config.get("ff_activation", "gelu") in _ACTIVATIONS
-            and all(config.get(name, value) == value for name, value in _FIXED.items())
-            and config.get("d_head", config["d_model"] // config["n_head"]) * config["n_head"] == config["d_model"]
-        )
+        return config.get("model_type") == "xlnet" and not cls.unsupported(config)
+
+    @staticmethod
+    def unsupported(config: dict[str, Any]) -> list[str]:
+        """The settings of an XLNet that this module does not compute, each with its value."""
+        if unknown := [name for name in _SIZES if type(config.get(name)) is not int or config[name] < 1]:
+            return [f"{name}: {config.get(name)}" for name in unknown]
+        other = [name for name, value in _FIXED.items() if config.get(name, value) != value]
+        if config.get("ff_activation", "gelu") not in _ACTIVATIONS:
+            other.append("ff_activation")
+        heads = config["n_head"]
+        if config["d_model"] % heads or config.get("d_head", config["d_model"] // heads) * heads != config["d_model"]:
+            other.append("n_head")
+        return [f"{name}: {config[name]}" for name in other]
 
 
 class Memory(NamedTuple):

@@ -15,12 +15,14 @@ from redraft.errors import PackError
 from redraft.files import replacing
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.quantise import dequantise
-from redraft.models.xlnet import XlnetConfig, XlnetLM
+from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
 
 CONFIG, WEIGHTS, OLD_WEIGHTS = "config.json", "model.safetensors", "pytorch_model.bin"
+CARD = "card.json"
 PIECES_SHA256 = "redraft_pieces_sha256"  # the key in config.json
 _PROBE_SECONDS = 10.0
 _HEAD = "lm_loss.weight"  # the embeddings once more
+_LFS = b"version https://git-lfs"
 
 
 def pieces_sha256(path: Path) -> str:
@@ -69,8 +71,6 @@ def load_xlnet(name: str | Path, pieces: Path | None = None) -> tuple[XlnetLM, S
         raise PackError(
             f"{pieces} has {splitter.size:,} pieces, the model {config['vocab_size']:,}; copy the model's own {PIECES}"
         )
-    if min(splitter.begin, splitter.end, splitter.padding) == 0:
-        raise PackError(f"{pieces} lacks <s>, </s> or <pad>; it is not the vocabulary of an XLNet")
     network = XlnetLM(XlnetConfig.read(config))
     _load_weights(network, folder)
     return network.eval(), splitter, folder
@@ -83,7 +83,9 @@ def _fetch(name: str) -> Path:
 
     wanted = [CONFIG, PIECES, WEIGHTS, OLD_WEIGHTS]
     try:
-        return Path(huggingface_hub.snapshot_download(name, allow_patterns=wanted, local_files_only=True))
+        kept = Path(huggingface_hub.snapshot_download(name, allow_patterns=wanted, local_files_only=True))
+        if all((kept / file).exists() for file in (CONFIG, PIECES)) and weights_file(kept).exists():
+            return kept
     except HFValidationError as error:
         raise PackError(f"{name} is neither a folder nor the name of a hub model") from error
     except OSError:
@@ -107,30 +109,68 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise PackError(f"{folder} holds no model: {CONFIG} is not readable ({error})") from error
     if kind != "xlnet":
         raise PackError(f"{folder} holds a model of the type {kind}, not an XLNet; choose an XLNet's folder or name")
-    if not XlnetConfig.supports(config) or config.get("tie_word_embeddings") is False:
-        raise PackError(f"{folder} is an XLNet with settings that redraft does not compute; see its {CONFIG}")
+    other = XlnetConfig.unsupported(config)
+    if config.get("tie_word_embeddings") is False:
+        other.append("tie_word_embeddings: false")
+    if other:
+        raise PackError(
+            f"{folder} is an XLNet that redraft does not compute ({', '.join(other)}); take one like xlnet-base-cased"
+        )
     return config
 
 
 def _load_weights(network: XlnetLM, folder: Path) -> None:
     try:
-        given = dequantise(_read_weights(folder))
+        given = read_weights(folder)
         given.pop(_HEAD, None)
         network.load_state_dict(given)
-    except (OSError, RuntimeError, ValueError, KeyError, pickle.UnpicklingError) as error:
-        first = str(error).strip().split("\n")[-1].strip()
-        raise PackError(f"{folder} does not hold the weights that its {CONFIG} describes: {first}") from error
+    except RuntimeError as error:  # the last line of several says which weights
+        reason = str(error).strip().split("\n")[-1].strip()
+        raise PackError(f"{folder} does not hold the weights that its {CONFIG} describes: {reason}") from error
 
 
-def _read_weights(folder: Path) -> dict[str, Tensor]:
+def weights_file(folder: Path) -> Path:
+    """Where the weights of a checkpoint are; older ones are pickled."""
+    old = folder / OLD_WEIGHTS
+    return old if old.exists() and not (folder / WEIGHTS).exists() else folder / WEIGHTS
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The weights of a checkpoint by name, in full."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    if not (folder / WEIGHTS).exists() and (folder / OLD_WEIGHTS).exists():
-        # Older checkpoints are pickled; with weights_only nothing but tensors is read.
-        weights: dict[str, Tensor] = torch.load(folder / OLD_WEIGHTS, weights_only=True)
-        return weights
+    path = weights_file(folder)
     try:
-        return load_file(folder / WEIGHTS)
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error
+        with path.open("rb") as file:
+            if file.read(len(_LFS)) == _LFS:
+                raise PackError(f"{path} only stands for a file of Git LFS; fetch the weights with: git lfs pull")
+        # With weights_only nothing but tensors is unpickled.
+        given = load_file(path) if path.name == WEIGHTS else torch.load(path, weights_only=True)
+        return dequantise({name: value for name, value in given.items() if isinstance(value, Tensor)})
+    except (OSError, RuntimeError, ValueError, KeyError, EOFError, AttributeError) as error:
+        raise PackError(f"{path} holds no weights that can be read: {_first_line(error)}") from error
+    except (SafetensorError, pickle.UnpicklingError) as error:
+        raise PackError(f"{path} is damaged: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).split("\n")[0].strip()
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """What is known of how a model was made; nothing of one that was not trained here."""
+    path = folder / CARD
+    try:
+        card = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        if not isinstance(card, dict):
+            raise ValueError("it holds no object")
+    except (OSError, ValueError) as error:
+        raise PackError(f"{path} is not the card of a model ({error}); remove it") from error
+    return card
+
+
+def orders_of(folder: Path) -> list[Order]:
+    """What a model learned to read. One from elsewhere has met every order: XLNet learns by permutations."""
+    names = read_card(folder).get("training", {}).get("orders") or [order.value for order in Order]
+    return [order for order in Order if order.value in names]

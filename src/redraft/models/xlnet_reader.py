@@ -26,6 +26,7 @@ from redraft.models.xlnet import Memory, Order, XlnetLM
 from redraft.numerics import Array
 
 _CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache
+_CALL_PAIRS = 4_000_000  # pieces that look at each other in one call; some 32 bytes each for every head
 _CALL_LOGITS = 1024  # rows of the output layer computed in one call
 _MIN_FILL = 0.8  # shortest over longest row of a call: bounds what padding costs
 _KNOWN = 1 << 18  # words whose pieces are remembered: a guard for servers that run for months
@@ -210,11 +211,13 @@ class XlnetReader:
     ) -> list[Array]:
         rows = [self._after(slot, words) for slot, words in zip(slots, fillings, strict=True)]
         starts = [_Start(r, r.firsts[slot.start]) for r, slot in zip(readings, slots, strict=True)]
-        results: list[Array] = [np.empty(0)] * len(slots)
-        for group in _groups(rows):
-            scores = self._continuations([rows[i] for i in group], [starts[i] for i in group])
-            for i, score in zip(group, scores, strict=True):
-                results[i] = float(readings[i].log_probs[: starts[i].count].sum()) + score
+        results = [np.empty(len(some)) for some in rows]
+        parts = list(_parts(rows, starts))
+        for group in _groups([rows[i][taken] for i, taken in parts]):
+            own = [parts[at] for at in group]
+            scores = self._continuations([rows[i][taken] for i, taken in own], [starts[i] for i, _ in own])
+            for (i, taken), score in zip(own, scores, strict=True):
+                results[i][taken] = float(readings[i].log_probs[: starts[i].count].sum()) + score
         return results
 
     def _after(self, slot: Slot, fillings: Sequence[Words]) -> list[list[int]]:
@@ -311,6 +314,14 @@ def _memory(starts: Sequence[_Start]) -> Memory:
         key[:, :, at, first:], value[:, :, at, first:] = start.key, start.value
         real[at, first:] = True
     return Memory(key, value, real)
+
+
+def _parts(rows: Sequence[Sequence[Sequence[int]]], starts: Sequence[_Start]) -> Iterator[tuple[int, slice]]:
+    """The rows of each slot that are read at a time: all, unless they are so long that memory would not do."""
+    for i, (some, start) in enumerate(zip(rows, starts, strict=True)):
+        longest = 1 + max(map(len, some), default=0)
+        num = max(1, _CALL_PAIRS // (longest * (longest + start.count)))
+        yield from ((i, slice(at, at + num)) for at in range(0, len(some), num))
 
 
 def _groups(rows: Sequence[Sequence[Sequence[int]]]) -> Iterator[list[int]]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft import text
+from redraft.errors import PackError
 from redraft.models.base import Proposer, Reader, Scorer, Slot
 from redraft.numerics import Array, draw, log_normalise
 from redraft.sentence import ENDING, FREE, Action, Constraints, Sentence
@@ -80,7 +81,10 @@ class CandidateGenerator:
 
     def __init__(self, proposers: Sequence[Proposer], num: int):
         if len({tuple(proposer.words) for proposer in proposers}) != 1:
-            raise ValueError("proposers that are multiplied must share their words")
+            raise PackError(
+                "the models of the pack do not share their words, so what they propose cannot be multiplied; "
+                "choose --generator forward"
+            )
         self.readers = tuple(proposers)
         self.num = num
         self._words = tuple(proposers[0].words)

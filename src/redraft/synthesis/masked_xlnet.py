@@ -8,10 +8,11 @@ from typing import cast
 import numpy as np
 import torch
 
+from redraft.errors import PackError
 from redraft.models.base import Slot
 from redraft.models.pack import open_pack
 from redraft.models.xlnet import Order
-from redraft.models.xlnet_files import WEIGHTS, load_xlnet
+from redraft.models.xlnet_files import load_xlnet, orders_of, weights_file
 from redraft.models.xlnet_pack import load_readers
 from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader
 
@@ -26,8 +27,9 @@ class FolderMaskedXlnet:
 
     def __call__(self) -> "XlnetMaskedLm":
         network, splitter, folder = load_xlnet(self.source)
-        weights = folder / WEIGHTS
-        digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:8] if weights.exists() else "unknown"
+        if Order.MASKED not in orders_of(folder):
+            raise PackError(f"{self.source} never learned to read from both sides; train it with --orders masked")
+        digest = hashlib.sha256(weights_file(folder).read_bytes()).hexdigest()[:8]
         return XlnetMaskedLm(f"{folder.name}@{digest}", XlnetMaskedReader(folder.name, network, PieceWords(splitter)))
 
 

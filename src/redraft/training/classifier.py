@@ -20,8 +20,7 @@ from redraft.errors import InputError
 from redraft.files import replacing
 from redraft.models.lstm_files import load_pair, readers_sha256
 from redraft.models.pack import DEFAULT, Pack, open_pack
-from redraft.models.quantise import dequantise
-from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256
+from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256, read_weights, weights_file
 from redraft.predict.classifier import (
     LABELS,
     OVER_READINGS,
@@ -136,10 +135,10 @@ class ClassifierTask:
             known.sum()
         )
 
-    def validate(self) -> float:
+    def validate(self) -> dict[str, float]:
         # Not every fourth sentence: the kinds of instances come in turn.
         rows = np.random.default_rng(0).permutation(len(self._valid))[:_SELECTION]
-        return 1 - score(self._network, self._valid, rows, self._splitter.padding).macro_f1
+        return {"lack of macro-F1": 1 - score(self._network, self._valid, rows, self._splitter.padding).macro_f1}
 
 
 def batch(data: Tagged, rows: Sequence[int] | NDArray[np.int64], padding: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -219,9 +218,9 @@ def classifier_from(folder: Path, seed: int = 0) -> tuple[nn.Module, Splitter]:
         raise InputError(f"{folder / PIECES} has {splitter.size} pieces, the model {config['vocab_size']}")
     own = network.state_dict()
     # A language model has a head of its own, which is left behind.
-    given = {name: value for name, value in dequantise(load_file(folder / WEIGHTS)).items() if name in own}
+    given = {name: value for name, value in read_weights(folder).items() if name in own}
     if missing := [name for name in own if name.startswith("transformer.") and name not in given]:
-        raise InputError(f"{folder / WEIGHTS} lacks {missing[0]}; it is not an XLNet to start from")
+        raise InputError(f"{weights_file(folder)} lacks {missing[0]}; it is not an XLNet to start from")
     network.load_state_dict(given, strict=False)
     return network, splitter
 

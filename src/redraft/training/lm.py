@@ -210,8 +210,8 @@ class LmTask:
         inputs, targets, real = padded(self._data.train, rows, self._direction)
         return self.module.loss(inputs, targets, real), int(real.sum())
 
-    def validate(self) -> float:
-        return nll_per_word(self.module, self._data.held_out, self._direction)
+    def validate(self) -> dict[str, float]:
+        return {"nll": nll_per_word(self.module, self._data.held_out, self._direction)}
 
 
 def train_lm(

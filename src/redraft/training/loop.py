@@ -25,7 +25,7 @@ from redraft.training.processes import WHOLE, Processes, Share, join
 from redraft.training.progress import Progress
 
 CHECKPOINT, BEST, LOG = "checkpoint.pt", "best.safetensors", "log.csv"
-_FIELDS = ("step", "tokens", "seconds", "tokens_per_second", "learning_rate", "train_loss", "valid_loss")
+_FIELDS = ("step", "tokens", "seconds", "tokens_per_second", "learning_rate", "train_loss", "valid_loss", "valid_parts")
 
 
 class Task(Protocol):
@@ -47,8 +47,8 @@ class Task(Protocol):
         What is drawn at random must be drawn for the whole batch, or it would hang on the number of shares.
         """
 
-    def validate(self) -> float:
-        """Mean loss on held-out data: lower is better."""
+    def validate(self) -> Mapping[str, float]:
+        """Losses on held-out data by what they are of; their mean tells which weights are best."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ def _validate(task: Task, plan: Plan, run: _Run, processes: Processes, out: Path
     """Done by the first process; the others wait for its result."""
     task.module.eval()
     with torch.inference_mode():
-        loss = processes.agree(task.validate() if processes.is_first else math.nan)
+        parts = task.validate() if processes.is_first else {}
+        loss = processes.agree(sum(parts.values()) / max(1, len(parts)))
     if loss < run.best:
         run.best = loss
         if processes.is_first:
@@ -155,7 +156,7 @@ def _validate(task: Task, plan: Plan, run: _Run, processes: Processes, out: Path
         run.next_validation += plan.validate_every
     run.validated = run.step
     if log:
-        log.write(run, plan.rate(run.tokens), loss)
+        log.write(run, plan.rate(run.tokens), loss, parts)
 
 
 def _save(task: Task, plan: Plan, run: _Run, out: Path) -> None:
@@ -197,8 +198,9 @@ class _Log:
             writer.writeheader()
             writer.writerows(rows)
 
-    def write(self, run: _Run, rate: float, valid_loss: float) -> None:
+    def write(self, run: _Run, rate: float, valid_loss: float, parts: Mapping[str, float]) -> None:
         speed = run.tokens / max(run.seconds, 1e-9)
         row = (run.step, run.tokens, f"{run.seconds:.1f}", f"{speed:.0f}", f"{rate:.3g}")
         with self._path.open("a", newline="") as file:
-            csv.writer(file).writerow([*row, f"{run.train_loss:.4f}", f"{valid_loss:.4f}"])
+            named = " ".join(f"{name}={value:.4f}" for name, value in parts.items())
+            csv.writer(file).writerow([*row, f"{run.train_loss:.4f}", f"{valid_loss:.4f}", named])

@@ -1,7 +1,6 @@
 """Adding an XLNet language model or a classifier to a pack: in 8 bits, with what that costs on the card."""
 
 import copy
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from redraft.models.pack import MANIFEST, Pack, write_manifest
 from redraft.models.pieces import SentencePieces
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.xlnet import Order, XlnetLM
-from redraft.models.xlnet_files import load_xlnet
+from redraft.models.xlnet_files import load_xlnet, orders_of, read_card
 from redraft.models.xlnet_pack import LANGUAGE_MODEL, store_xlnet
 from redraft.predict.classifier import CLASSIFIER, Classifier, HubNetwork, load_classifier, read_config
 from redraft.training.xlnet import encode, nll_by_order
@@ -30,42 +29,97 @@ _NOTE = "Nats per word and sentence end, every word spelt out in pieces; masked:
 
 @dataclass(frozen=True)
 class Additions:
-    """Trained models for a pack. XLNets are folders or hub names; several must differ in the orders they read."""
+    """Trained models for a pack.
+
+    XLNets are folders or hub names, ``forward=DIR`` one that shall read in this order alone. Several must differ in the
+    orders they read.
+    """
 
     xlnets: Sequence[str] = ()
     classifier: Path | None = None
 
 
 def add_parts(base: Pack, out: Path, added: Additions, sets: Sets) -> Pack:
-    """A copy of a pack in the folder ``out`` with more models in it; those it had under the same names are replaced."""
+    """A copy of a pack in the folder ``out`` with more models in it, in place of those that did the same.
+
+    What cannot be added leaves nothing behind.
+    """
     if not added.xlnets and added.classifier is None:
         raise InputError("name what to add to the pack: an XLNet language model, a classifier, or both")
-    if out.resolve() != base.folder.resolve():
-        if out.exists() and any(out.iterdir()):
-            raise InputError(f"{out} is not empty; choose a new folder for the pack")
+    if empty := [name for name, lines in sets.items() if not lines]:
+        raise InputError(f"there is no sentence to measure on: {empty[0]} is empty; give more text")
+    in_place = out.resolve() == base.folder.resolve()
+    if not in_place and out.exists() and any(out.iterdir()):
+        raise InputError(f"{out} is not empty; choose a new folder for the pack")
+    xlnets = _different([_Xlnet.of(source) for source in added.xlnets])
+    if in_place:
+        return _add(base, out, xlnets, added.classifier, sets)
+    try:
         shutil.copytree(base.folder, out, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST))
+        return _add(base, out, xlnets, added.classifier, sets)
+    except BaseException:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+@dataclass(frozen=True)
+class _Xlnet:
+    """A language model to add, and the orders that it shall read."""
+
+    network: XlnetLM
+    splitter: SentencePieces
+    folder: Path
+    orders: Sequence[Order]
+
+    @classmethod
+    def of(cls, source: str) -> "_Xlnet":
+        name, _, rest = source.partition("=")
+        order = next((order for order in Order if rest and order.value == name), None)
+        network, splitter, folder = load_xlnet(rest if order else source)
+        return cls(network, splitter, folder, [order] if order else orders_of(folder))
+
+    @property
+    def part(self) -> str:
+        """The name that it has in a pack."""
+        names = [order.value for order in self.orders]
+        return "xlnet" if len(names) == len(Order) else "-".join(["xlnet", *names])
+
+
+def _different(xlnets: Sequence[_Xlnet]) -> Sequence[_Xlnet]:
+    """Refuse two models for one order."""
+    for order in Order:
+        if sum(order in xlnet.orders for xlnet in xlnets) > 1:
+            raise InputError(
+                f"two of the XLNets would read {order.value}; say which one does with --xlnet {order.value}=DIR"
+            )
+    return xlnets
+
+
+def _add(base: Pack, out: Path, xlnets: Sequence[_Xlnet], classifier: Path | None, sets: Sets) -> Pack:
     parts, card = dict(base.parts), dict(base.card)
-    for source in added.xlnets:
-        part, entry, about = _language_model(out, source, sets)
-        parts[part], card[part] = entry, about
-    if added.classifier is not None:
-        parts[CLASSIFIER], card[CLASSIFIER] = _classifier(base, out, added.classifier, sets)
+    for xlnet in xlnets:
+        _take_over(out, parts, card, xlnet.orders)
+        _clear(out / xlnet.part)
+        stored = store_xlnet(out, xlnet.part, xlnet.network, xlnet.folder)
+        parts[xlnet.part] = {"kind": LANGUAGE_MODEL, **stored, "orders": [order.value for order in xlnet.orders]}
+        costs = {name: _nll(xlnet.network, xlnet.splitter, xlnet.orders, lines) for name, lines in sets.items()}
+        card[xlnet.part] = {**read_card(xlnet.folder), "nll": costs, "nll_note": _NOTE}
+    if classifier is not None:
+        parts[CLASSIFIER], card[CLASSIFIER] = _classifier(base, out, classifier, sets)
     _drop_unused_pieces(out, parts)
     return write_manifest(out, base.name, parts, card)
 
 
-def _language_model(out: Path, source: str, sets: Sets) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Name, entry and card of an XLNet."""
-    network, splitter, folder = load_xlnet(source)
-    card = _read_card(folder)
-    # A model that was trained elsewhere has met every order: XLNet learns by permutations.
-    names = card.get("training", {}).get("orders") or [order.value for order in Order]
-    orders = [order for order in Order if order.value in names]
-    part = "xlnet" if len(orders) > 1 else f"xlnet-{orders[0].value}"
-    _clear(out / part)
-    entry = {"kind": LANGUAGE_MODEL, **store_xlnet(out, part, network, folder), "orders": [o.value for o in orders]}
-    costs = {name: _nll(network, splitter, orders, lines) for name, lines in sets.items()}
-    return part, entry, {**card, "nll": costs, "nll_note": _NOTE}
+def _take_over(out: Path, parts: dict[str, Any], card: dict[str, Any], orders: Sequence[Order]) -> None:
+    """What the pack's models so far do no longer read; one that has nothing left to read goes."""
+    taken = {order.value for order in orders}
+    for name, entry in [(name, entry) for name, entry in parts.items() if entry["kind"] == LANGUAGE_MODEL]:
+        left = [order for order in entry["orders"] if order not in taken]
+        parts[name] = {**entry, "orders": left}
+        if not left:
+            del parts[name]
+            card.pop(name, None)
+            _clear(out / name)
 
 
 def _nll(network: XlnetLM, splitter: SentencePieces, orders: Sequence[Order], lines: Sequence[str]) -> dict[str, Any]:
@@ -82,7 +136,7 @@ def _nll(network: XlnetLM, splitter: SentencePieces, orders: Sequence[Order], li
 
 def _classifier(base: Pack, out: Path, source: Path, sets: Sets) -> tuple[dict[str, Any], dict[str, Any]]:
     """Entry and card of a classifier: a compact XLNet in 8 bits, any other encoder in half precision."""
-    loaded, card = load_classifier(source, pack=base), _read_card(source)
+    loaded, card = load_classifier(source, pack=base), read_card(source)
     _clear(out / CLASSIFIER)
     if isinstance(loaded.network, HubNetwork):
         HubNetwork(copy.deepcopy(loaded.network.model).half(), loaded.network.tokenizer).save(out / CLASSIFIER)
@@ -123,9 +177,3 @@ def _drop_unused_pieces(out: Path, parts: Mapping[str, Mapping[str, Any]]) -> No
     for path in out.glob("pieces-*.model"):
         if path.name not in used:
             path.unlink()
-
-
-def _read_card(folder: Path) -> dict[str, Any]:
-    path = folder / "card.json"
-    card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return card

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from redraft import text
+from redraft.errors import InputError
 from redraft.models.lstm_files import load_pair, readers_sha256
 from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
@@ -57,6 +58,8 @@ class Teacher:
     def begin(self, network: XlnetLM) -> None:
         """Give the pieces that are words the embeddings of these words, at the scale that a fresh network has."""
         known = [(i, pieces[0]) for i, pieces in enumerate(self._pieces.values(), START + 1) if len(pieces) == 1]
+        if not known:
+            raise InputError("no word of the teacher is a piece of the student; choose another pack or other pieces")
         words, pieces = (torch.tensor(ids) for ids in zip(*known, strict=True))
         given = self._networks[Order.FORWARD].embedding.weight[words]
         own = network.transformer.word_embedding.weight

@@ -36,6 +36,7 @@ _ASKED = 0.25  # share of the pieces that the masked order predicts
 _FREQUENT, _SAMPLED = 2000, 1500  # columns of the output layer in a training step
 _SELECTION = 1000  # held-out sentences that choose the best weights; the final scores are of all of them
 _VALIDATION_SEED = 1
+_MOST_PIECES = 1 << 16  # what 16 bits tell apart
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ def prepare(folder: Path, pieces: Path, cache: Path | None = None) -> PieceData:
                 train, held_out = (Encoded(kept[f"{s}_ids"], kept[f"{s}_starts"]) for s in ("train", "held"))
                 return PieceData(train, held_out, kept["held_words"])
     splitter = SentencePieces(pieces)
+    if splitter.size > _MOST_PIECES:
+        raise InputError(f"{pieces} has {splitter.size:,} pieces; at most {_MOST_PIECES:,} can be trained with")
     train, _ = encode(splitter, (line for line in corpus.sentences(folder) if not corpus.is_held_out(line)))
     held_out, num_words = encode(splitter, (line for line in corpus.sentences(folder) if corpus.is_held_out(line)))
     if not len(train) or not len(held_out):
@@ -170,14 +173,13 @@ class XlnetTask:
         batch_pieces: int = BATCH_PIECES,
         seed: int = 0,
         identity: str = "",
-        log: Path | None = None,
         teacher: Teacher | None = None,
     ):
         self._network, self._splitter, self._data = network, splitter, data
         self._orders, self._seed = tuple(orders), seed
         self._predict = Predictor(network, splitter)
         self._batches = Batches(data.train, batch_pieces, seed)
-        self._batch_pieces, self._identity, self._log, self._step = batch_pieces, identity, log, 0
+        self._batch_pieces, self._identity = batch_pieces, identity
         self._optimizers = optimizers(network)
         self._teacher = teacher
 
@@ -201,10 +203,11 @@ class XlnetTask:
 
     def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
         """Cross entropy of what all orders predict; the output layer is estimated from some of its columns."""
-        self._step = step
         rng = np.random.default_rng((self._seed, step))
         rows = self._batches.rows(step)
-        parts = [self._part(rows[at :: len(self._orders)], order, rng) for at, order in enumerate(self._orders)]
+        num = len(self._orders)
+        # Another order begins each time, so that all have their turn when a batch has fewer sentences than orders.
+        parts = [self._part(rows[(at + step) % num :: num], order, rng) for at, order in enumerate(self._orders)]
         generator = torch.Generator().manual_seed(int(rng.integers(1 << 62)))
         in_batch = torch.from_numpy(np.concatenate([part.targets(self._splitter) for part in parts]))
         columns = sample_columns(in_batch, self._network.config.vocab_size, _FREQUENT, _SAMPLED, generator)
@@ -237,13 +240,9 @@ class XlnetTask:
         sentences = [self._data.train.sentence(row) for row in rows]
         return _Part(order, sentences, ask(map(len, sentences), _ASKED, rng) if order is Order.MASKED else [])
 
-    def validate(self) -> float:
+    def validate(self) -> dict[str, float]:
         spread = max(1, len(self._data.held_out) // _SELECTION)
-        found = self.scores(np.arange(0, len(self._data.held_out), spread))
-        if self._log:
-            with self._log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": self._step + 1, **found}) + "\n")
-        return float(np.mean(list(found.values())))
+        return self.scores(np.arange(0, len(self._data.held_out), spread))
 
     def scores(self, rows: NDArray[np.int64] | None = None) -> dict[str, float]:
         """NLL of held-out sentences by order."""
@@ -329,7 +328,6 @@ def train_xlnet(
         batch_pieces=batch_pieces,
         seed=seed,
         identity=f"{init} {pieces_sha256(spiece)} {network.config}",
-        log=out / "orders.jsonl",
         teacher=lessons,
     )
     rate = learning_rate or (LEARNING_RATE if init == SCRATCH else FINE_TUNING_RATE)
