@@ -3,8 +3,8 @@
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -63,12 +63,15 @@ def results(path: Path) -> Iterator[tuple[IO[str], list[dict[str, Any]]]]:
         file = path.open("a+" if goes_on else "a", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"cannot write to {path}: {error.strerror}") from error
-    with file:
+    try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise OutputError(f"another process is writing to {path}; wait for it or choose another place") from error
         yield file, _kept(file, path) if goes_on else []
+    finally:
+        with suppress(OSError):  # what could not be written was told when it was written
+            file.close()
 
 
 def _kept(file: IO[str], path: Path) -> list[dict[str, Any]]:
@@ -98,7 +101,7 @@ def refuse_other_inputs(inputs: Iterable[Input], kept: Iterable[dict[str, Any]],
             raise OutputError(f"{path} holds the result of another input for id {line['id']!r}; choose another place")
 
 
-def refuse_other_settings(author: Author, settings: Settings, kept: Iterable[dict[str, Any]], path: Path) -> None:
+def refuse_other_settings(author: Author, settings: Settings, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Results of other models or settings are not mixed with these."""
     for line in kept:
         if not author.could_sign(str(line["signature"]), settings):

@@ -331,12 +331,18 @@ class Constraints:
         """Whether a finished sentence meets every constraint. Looks at the words alone, not at locks."""
         return not self.unmet(words)
 
+    def _has_given_words(self, shown: Sequence[str]) -> bool:
+        if self._template is not None:
+            ends = {"is_begin": not self._template.opens_blank, "is_end": not self._template.closes_blank}
+            return _occurs_in_order(self._parts, shown, **ends)
+        return (_occurs_in_any_order if self.order is Order.ANY else _occurs_in_order)(self._parts, shown)
+
     def unmet(self, words: Sequence[str]) -> list[str]:
         """What a finished sentence fails, in words; empty where all is met."""
         shown = text.surface(words)
         lowered = _lowered(shown)
         failed = []
-        if not (_occurs_in_any_order if self.order is Order.ANY else _occurs_in_order)(self._parts, shown):
+        if not self._has_given_words(shown):
             failed.append("the given words")
         if any(contains(lowered, phrase) for phrase in self._banned_phrases):
             failed.append("no banned words")
@@ -366,10 +372,19 @@ def _matches(words: Sequence[str], at: int, phrase: Sequence[str]) -> bool:
     return text.opening(words) is not None and list(window) == text.surface([*words[:at], *phrase])[at:]
 
 
-def _occurs_in_order(parts: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
+def _occurs_in_order(
+    parts: Sequence[Sequence[str]], words: Sequence[str], *, is_begin: bool = False, is_end: bool = False
+) -> bool:
+    """Whether the parts stand one after the other; the first at the begin, the last at the end if that is asked."""
     at = 0
-    for part in parts:
-        at = next((i for i in range(at, len(words) - len(part) + 1) if _matches(words, i, part)), -1)
+    for number, part in enumerate(parts):
+        last = len(words) - len(part)
+        places = range(at, last + 1)
+        if is_begin and number == 0:
+            places = range(0, 1)
+        if is_end and number == len(parts) - 1:
+            places = range(last, last + 1) if last in places else range(0)
+        at = next((i for i in places if _matches(words, i, part)), -1)
         if at < 0:
             return False
         at += len(part)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from redraft.app.cli import cli, main
-from redraft.errors import RedraftError
+from redraft.errors import OutputError, RedraftError
 from redraft.models.pack import Pack
 
 
@@ -200,7 +200,15 @@ def test_an_unwritable_output_loses_nothing(run: Any, tmp_path: Path) -> None:
 def test_a_full_disk_is_told(run: Any, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("dog\n")
     result = run("generate", "--input", str(tmp_path / "in"), "--output", "/dev/full")
+    assert isinstance(result.exception, OutputError)
     assert "No space left on device" in str(result.exception)
+
+
+def test_half_a_letter_is_refused_before_any_work(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text('{"id": "\\ud800", "keywords": ["dog"]}\n{"keywords": ["cat"]}\n')
+    result = run("generate", "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"), "--steps", "2")
+    assert "line 1: not Unicode text" in result.output
+    assert len((tmp_path / "out").read_text().splitlines()) == 1
 
 
 def test_help_needs_no_heavy_library() -> None:

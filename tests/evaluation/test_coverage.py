@@ -17,6 +17,16 @@ TABLE = [
     ("word " * 40 + "doctor .", Constraints(("doctor",)), 1, [1], 0),  # too long, and yet the word is there
     ("He left , they say , at dawn .", Constraints(template="He left ___ , at dawn ."), 1, [1, 1], 1),
     ("He left .", Constraints(template="He left ___ , ___"), 0, [1, 0], 0),
+    (
+        "Yesterday he left , at dawn .",
+        Constraints(template="He left ___ , at dawn ."),
+        0,
+        [0, 1],
+        0,
+    ),  # not at the begin
+    ("Then went home . She home .", Constraints(template="___ home ___ ."), 1, [1, 1], 1),
+    ("She went home . And then more", Constraints(template="She ___ home ."), 0, [1, 1], 0),  # not last
+    ("home", Constraints(template="home ___ home"), 0, [1, 1], 0),  # no word is two
     ("", Constraints(("doctor",)), 0, [0], 0),
 ]
 
@@ -37,3 +47,8 @@ def test_shares_are_of_all_given_words():
     outputs = [tokenise("a b c ."), tokenise("x .")]
     values = {m.name: m.value for m in coverage(outputs, [Constraints(("a", "b", "c")), Constraints(("y",))])}
     assert values == {"coverage": 50, "coverage_words": 75, "constraints_met": 50}
+
+
+def test_without_given_words_there_is_no_share_of_them():
+    names = [metric.name for metric in coverage([("Hello", ".")], [Constraints(template="___")])]
+    assert names == ["coverage", "constraints_met"]

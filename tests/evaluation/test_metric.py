@@ -73,3 +73,30 @@ def test_p_values_are_uniform_without_a_difference():
     pairs = [(mean("x", "", rng.normal(size=100)), mean("x", "", rng.normal(size=100))) for _ in range(200)]
     low = sum(bootstrap.difference(one, other, counts).p_value < 0.1 for one, other in pairs)
     assert 8 <= low <= 36
+
+
+# Golden: scipy.stats.binomtest(num_yes, num).proportion_ci(0.95, method="wilson").
+@pytest.mark.parametrize(
+    ("num_yes", "num", "low", "high"),
+    [(0, 200, 0.0, 1.884534), (200, 200, 98.115466, 100.0), (3, 4, 30.064184, 95.441276), (7, 50, 6.950833, 26.186194)],
+)
+def test_a_share_of_yes_and_no_has_an_interval_even_if_all_say_the_same(num_yes, num, low, high):
+    metric = mean("m", "%", [100.0] * num_yes + [0.0] * (num - num_yes))
+    figure = Bootstrap().figure(metric, Bootstrap().counts(num))
+    assert (figure.low, figure.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    assert "ci_by:wilson" in figure.signature
+
+
+def test_no_interval_reaches_beyond_what_is_possible():
+    metric = linearised("m", "%", 99.0, np.array([99.5, 96.0, 99.9, 99.2]))
+    figure = Bootstrap().figure(metric, Bootstrap().counts(4))
+    assert figure.high <= 100.0
+    assert figure.low < 99.0
+
+
+def test_a_quotient_is_taken_on_the_same_draws():
+    values = np.random.default_rng(0).normal(4, 1, 100)
+    first, second = mean("m", "nats", 1.5 * values), mean("m", "nats", values)
+    found = Bootstrap().quotient("ratio", first, second, Bootstrap().counts(100))
+    assert (found.value, found.low, found.high) == pytest.approx((1.5, 1.5, 1.5))
+    assert found.signature.startswith("ratio|")

@@ -140,3 +140,10 @@ def test_other_system_is_put_into_order(tmp_path):
         in_order_of(ours, theirs[1:], tmp_path)
     with pytest.raises(InputError, match="has id '2' that the outputs lack"):
         in_order_of(ours[:1], theirs, tmp_path)
+
+
+def test_outputs_for_other_inputs_are_not_compared(tmp_path):
+    one, two = (read(tmp_path, {"id": 1, "text": "A dog .", "input": {"keywords": [word]}}) for word in ("dog", "cat"))
+    with pytest.raises(InputError, match="id '1' for another input"):
+        in_order_of(one, two, tmp_path / "two")
+    assert in_order_of(one, one, tmp_path / "one") == one

@@ -93,6 +93,14 @@ def test_text_cannot_break_the_page(finished: tuple[Run, Rerun], tmp_path: Path)
     assert "</script><b>" not in page
 
 
+def test_a_run_under_way_can_be_looked_at(finished: tuple[Run, Rerun], tmp_path: Path) -> None:
+    shutil.copytree(finished[0].out, tmp_path / "out")
+    path = tmp_path / "out/outputs/l-mcmc/keywords-k1.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.rindex(b"\n", 0, -1) + 30])  # the last line is being written
+    assert make_report(tmp_path / "out", 100)
+
+
 def test_bad_folders_are_told_in_one_line(finished: tuple[Run, Rerun], tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()

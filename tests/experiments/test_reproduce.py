@@ -17,7 +17,7 @@ from redraft.errors import InputError, OutputError, PackError
 from redraft.experiments import result, scores, systems
 from redraft.experiments.outputs import HUMAN
 from redraft.experiments.report import make_report
-from redraft.experiments.reproduce import EXPERIMENTS, Rerun, reproduce
+from redraft.experiments.reproduce import ABOUT, EXPERIMENTS, Rerun, _scores_path, reproduce
 from redraft.experiments.run import Run
 from redraft.experiments.systems import NOT_YET, System
 from redraft.models.pack import Pack, open_pack
@@ -218,9 +218,24 @@ def test_reruns_are_not_mixed(run: Run, guided_pack: Pack, tmp_path: Path) -> No
     path.write_text("".join(lines).replace("newspaper reported .", "paper reported .", 1))
     with pytest.raises(InputError, match="another input"):
         reproduce(run, ["table9"], Quiet())
+    path.write_text("".join(lines).replace("candidates:50", "candidates:7"))
+    with pytest.raises(OutputError, match="results of other settings"):  # although nothing is missing
+        reproduce(run, ["table9"], Quiet())
     path.write_text('{"not": "ours"}\n')
     with pytest.raises(OutputError, match="something else"):
         reproduce(run, ["table9"], Quiet())
+
+
+def test_scores_of_different_judges_have_files_of_their_own(run: Run) -> None:
+    judges = ["gemma-270m", "gpt2", "someone/gpt2", "other/gpt2"]
+    assert len({_scores_path(run, judge) for judge in judges}) == len(judges)
+
+
+def test_another_number_of_inputs_leaves_what_is_known_of_a_folder(run: Run) -> None:
+    reproduce(run, ["table9"], Quiet())
+    before = (run.out / ABOUT).read_text()
+    reproduce(replace(run, num=2), ["table9"], Quiet())
+    assert (run.out / ABOUT).read_text() == before
 
 
 def test_what_cannot_be_is_refused_before_any_work(run: Run, tmp_path: Path) -> None:

@@ -90,6 +90,10 @@ def parse_line(number: int, line: str, defaults: dict[str, Any]) -> Input:
     else:
         given = {"keywords": [phrase or word for phrase, word in _WORD_OR_PHRASE.findall(line)]}
     whole = {**defaults, **given}
+    try:
+        json.dumps(whole, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"not Unicode text: it holds half a letter ({error.object[error.start]!r})") from error
     return Input(number, given.get("id", number), whole, constraints_of(whole))
 
 

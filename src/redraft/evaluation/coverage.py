@@ -17,9 +17,10 @@ def coverage(outputs: Sequence[Words], constraints: Sequence[Constraints]) -> li
     met = [100.0 * wanted.met_by(words) for words, wanted in pairs]
     found = [found_spans(words, wanted) for words, wanted in pairs]
     hits, wholes = [100.0 * sum(flags) for flags in found], [float(len(flags)) for flags in found]
+    by_word = [share("coverage_words", "%", hits, wholes, match="exact", order="any")] if any(wholes) else []
     return [
         mean("coverage", "%", complete, match="exact", order="as-given"),
-        share("coverage_words", "%", hits, wholes, match="exact", order="any"),
+        *by_word,
         mean("constraints_met", "%", met, match="exact"),
     ]
 

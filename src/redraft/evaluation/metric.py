@@ -6,13 +6,15 @@ on the same draws.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 
 from redraft.numerics import Array
 from redraft.version import VERSION
 
+_YES = 100.0  # percent
 _FEWEST = 3  # sentences; an interval from fewer would say nothing
 
 
@@ -79,9 +81,32 @@ class Bootstrap:
         return rng.multinomial(num_sentences, shares, size=self.num_draws).astype(np.float64)
 
     def figure(self, metric: Metric, counts: Array) -> Figure:
-        """The metric's value with its percentile interval."""
-        low, high = self._interval(_values(metric, counts), len(metric))
-        return Figure(metric.name, metric.value, low, high, metric.unit, self._signature(metric))
+        """The metric's value with its percentile interval; for a share of yes and no, with Wilson's.
+
+        Where all sentences say the same, every draw would too, and an interval of no width says more than is known.
+        """
+        if len(metric) >= _FEWEST and _is_yes_or_no(metric):
+            ends = self._wilson(metric)
+            return Figure(metric.name, metric.value, *ends, metric.unit, self._signature(metric, ci_by="wilson"))
+        most = _YES if metric.unit == "%" else np.inf
+        drawn = _values(metric, counts).clip(0.0, most)  # an influence may reach beyond what is possible
+        return Figure(
+            metric.name, metric.value, *self._interval(drawn, len(metric)), metric.unit, self._signature(metric)
+        )
+
+    def quotient(self, name: str, first: Metric, second: Metric, counts: Array) -> Figure:
+        """The first over the second, which is for the same inputs; both from the same draws."""
+        drawn = ratio(np.column_stack([_values(first, counts), _values(second, counts)]))
+        low, high = self._interval(drawn, len(first))
+        signature = self._signature(replace(first, name=name))
+        return Figure(name, first.value / second.value, low, high, "", signature)
+
+    def _wilson(self, metric: Metric) -> tuple[float, float]:
+        num, z = len(metric), NormalDist().inv_cdf((1 + self.confidence) / 2)
+        share = metric.value / _YES
+        middle = (share + z * z / (2 * num)) / (1 + z * z / num)
+        half = z / (1 + z * z / num) * (share * (1 - share) / num + z * z / (4 * num * num)) ** 0.5
+        return _YES * max(0.0, middle - half), _YES * min(1.0, middle + half)
 
     def difference(self, first: Metric, second: Metric, counts: Array) -> Difference:
         """The paired difference. Two-sided p-value: how often a draw strays from the mean by as much as was seen."""
@@ -111,6 +136,14 @@ class Bootstrap:
             "redraft": VERSION,
         }
         return "|".join([metric.name, *(f"{key}:{value}" for key, value in parts.items())])
+
+
+def _is_yes_or_no(metric: Metric) -> bool:
+    """Whether each sentence counts once, and says all or nothing."""
+    if metric.aggregate is not ratio or metric.unit != "%":
+        return False
+    parts, wholes = metric.statistics.T
+    return bool((wholes == 1).all() and np.isin(parts, (0.0, _YES)).all())
 
 
 def _values(metric: Metric, counts: Array) -> Array:

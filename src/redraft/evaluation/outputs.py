@@ -76,7 +76,15 @@ def in_order_of(outputs: Sequence[Output], others: Sequence[Output], where: Path
     """The other system's outputs in the order of the first's; both must be for the same inputs."""
     by_id = {one.id: one for one in others}
     _refuse_other_ids([one.id for one in outputs], list(by_id), where)
+    for one in outputs:
+        if one.input and by_id[one.id].input and _asked(one) != _asked(by_id[one.id]):
+            raise InputError(f"{where} has id {one.id!r} for another input; only outputs for the same can be compared")
     return [by_id[one.id] for one in outputs]
+
+
+def _asked(output: Output) -> tuple[Any, ...]:
+    """What two outputs must have in common to be compared."""
+    return tuple(output.input.get(name) for name in ("keywords", "template", "reference"))
 
 
 def _references_by_id(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
@@ -108,21 +116,23 @@ def _some(ids: Sequence[str]) -> str:
     return f"id {ids[0]!r}" if len(ids) == 1 else f"{len(ids)} ids (first: {ids[0]!r})"
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: Path, *, torn: bool = False) -> list[str]:
+    """The lines of a file; where its last line may be ``torn``, only those that are ended."""
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        given = path.read_bytes()
+        content = (given[: given.rfind(b"\n") + 1] if torn else given).decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
-    # Not splitlines: a sentence may hold the Unicode separators that it would split at.
+    # Not splitlines: a sentence may hold the Unicode separators that it would split at. "\r" is stripped.
     lines = [line.strip() for line in content.split("\n")]
     return lines[:-1] if not lines[-1] else lines
 
 
-def records_of(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """JSON objects and where they stand; empty lines are passed over."""
-    lines = [(f"{path}, line {number}", line) for number, line in enumerate(_lines(path), 1) if line]
+def records_of(path: Path, *, torn: bool = False) -> list[tuple[str, dict[str, Any]]]:
+    """JSON objects and where they stand; empty lines are passed over, and a last one that may be ``torn``."""
+    lines = [(f"{path}, line {number}", line) for number, line in enumerate(_lines(path, torn=torn), 1) if line]
     return [(where, _record(line, where)) for where, line in lines]
 
 

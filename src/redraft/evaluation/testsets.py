@@ -119,8 +119,8 @@ def _draw_keywords(words: Words, k: int, rng: np.random.Generator) -> Words:
 
 
 def _mask(length: int, strategy: Strategy, ratio: int, rng: np.random.Generator) -> frozenset[int]:
-    """Places to mask: the share of the words, rounded half up, and never none or all of them."""
-    num = min(length - 1, max(1, (2 * length * ratio + 100) // 200))
+    """Places to mask: the share of the words, rounded down, and never none or all of them."""
+    num = min(length - 1, max(1, length * ratio // 100))
     if strategy == "random":
         return frozenset(int(place) for place in rng.choice(length, size=num, replace=False))
     start = (length - num) // 2

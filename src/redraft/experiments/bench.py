@@ -1,9 +1,9 @@
 """What the tables are made from: every figure of a system on a set, computed when it is first asked for."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from redraft.evaluation.evaluate import Material, figures, metrics_of
-from redraft.evaluation.metric import Bootstrap, Figure
+from redraft.evaluation.metric import Bootstrap, Figure, Metric
 from redraft.evaluation.outputs import Output
 from redraft.experiments import outputs
 from redraft.experiments.outputs import HUMAN, TEMPLATE, Record
@@ -27,6 +27,7 @@ class Bench:
             name: absence(system, pack) or (None if name in chosen else "left out") for name, system in SYSTEMS.items()
         }
         self._records: dict[tuple[str, str], list[Record]] = {}
+        self._metrics: dict[tuple[str, str, int], list[Metric]] = {}
         self._figures: dict[tuple[str, str, int], Figures] = {}
 
     def absence(self, system: str) -> str | None:
@@ -62,14 +63,30 @@ class Bench:
             return {}
         key = system, test_set, steps or self.run.steps
         if key not in self._figures:
-            self._figures[key] = self._measure(self.outputs(*key), test_set, judged=system != TEMPLATE)
+            found = figures(self._measured(*key), Bootstrap())
+            self._figures[key] = {figure.name: figure for figure in found}
         return self._figures[key]
 
-    def _measure(self, found: Sequence[Output], test_set: str, judged: bool) -> Figures:
-        material = Material(
-            found,
-            constraints=[item.constraints for item in self.sets[test_set]],
-            references=[one.reference or () for one in found],
-            judged=self.scores.judged(found) if self.scores and judged else None,
-        )
-        return {figure.name: figure for figure in figures(metrics_of(material), Bootstrap())}
+    def over_human(self, name: str, metric: str, system: str, test_set: str, steps: int) -> Figure | None:
+        """A metric of a system over that of the human references; None where one of them is not there."""
+        if not self.has(system, test_set):
+            return None
+        pair = self._measured(system, test_set, steps), self._measured(HUMAN, test_set, self.run.steps)
+        chosen = [found for metrics in pair for found in metrics if found.name == metric]
+        if len(chosen) < len(pair):
+            return None
+        bootstrap = Bootstrap()
+        return bootstrap.quotient(name, chosen[0], chosen[1], bootstrap.counts(len(chosen[0])))
+
+    def _measured(self, system: str, test_set: str, steps: int) -> list[Metric]:
+        key = system, test_set, steps
+        if key not in self._metrics:
+            found = self.outputs(*key)
+            material = Material(
+                found,
+                constraints=[item.constraints for item in self.sets[test_set]],
+                references=[one.reference or () for one in found],
+                judged=self.scores.judged(found) if self.scores and system != TEMPLATE else None,
+            )
+            self._metrics[key] = metrics_of(material)
+        return self._metrics[key]

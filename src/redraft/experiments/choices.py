@@ -44,7 +44,8 @@ def _first(folder: Path, system: str, name: str, num: int) -> dict[str, tuple[st
     path = outputs_path(folder, system, name)
     if not path.exists():
         return {}
-    return {output_of(record, where).id: (where, record) for where, record in records_of(path)[:num]}
+    found = records_of(path, torn=True)[:num]
+    return {output_of(record, where).id: (where, record) for where, record in found}
 
 
 def _input(key: str, written: Mapping[str, Mapping[str, tuple[str, Record]]]) -> dict[str, Any]:
@@ -80,6 +81,7 @@ def _draft(system: str, record: Record, constraints: Constraints) -> dict[str, A
         "title": system,
         "text": _marked(text.tokenise(record["text"]), constraints),
         "nll": float(record["nll"]),
+        "target": output_of(record, system).target,
         "steps": int(record["steps"]),
         "tried": len(trace),
         "trace": _moments(start_of(record, constraints), trace),

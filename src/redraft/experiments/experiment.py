@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from redraft.evaluation.metric import Figure
 from redraft.experiments import paper
 from redraft.experiments.bench import Bench
 from redraft.experiments.outputs import HUMAN, TEMPLATE, Job
@@ -95,13 +96,38 @@ class Metric:
     paper: paper.Figures
 
 
+Find = Callable[[Line, Column], Figure | None]
+
+
 def grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
     """One metric of all lines on all sets."""
+
+    def find(line: Line, column: Column) -> Figure | None:
+        return bench.figures(line.system, column.set, line.own_steps(bench.run)).get(metric.name)
+
+    return _grid(bench, metric, lines, columns, find)
+
+
+def ratio_to_human(bench: Bench, published: paper.Figures, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
+    """NLL over that of the human references: what different judges say can be compared so."""
+    stated = {
+        name: tuple(None if value is None else value / paper.HUMAN_NLL for value in values)
+        for name, values in published.items()
+    }
+    metric = Metric("nll_ratio", "NLL as a ratio to the human reference", "", "lower", stated)
+
+    def find(line: Line, column: Column) -> Figure | None:
+        return bench.over_human("nll_ratio", "nll_token", line.system, column.set, line.own_steps(bench.run))
+
+    return _grid(bench, metric, lines, columns, find)
+
+
+def _grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[Column], find: Find) -> Grid:
     rows = (
         Row(
             line.shown(bench.run),
             line.system,
-            tuple(_cell(bench, metric, line, i, column) for i, column in enumerate(columns)),
+            tuple(_cell(metric, line, i, find(line, column)) for i, column in enumerate(columns)),
             bench.absence(line.system) or "",
         )
         for line in lines
@@ -112,10 +138,9 @@ def grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[
     return Grid(metric.name, metric.title, metric.unit, metric.better, titles, told)
 
 
-def _cell(bench: Bench, metric: Metric, line: Line, index: int, column: Column) -> Cell:
+def _cell(metric: Metric, line: Line, index: int, found: Figure | None) -> Cell:
     stated = metric.paper.get(line.key, ())
     published = stated[index] if index < len(stated) else None
-    found = bench.figures(line.system, column.set, line.own_steps(bench.run)).get(metric.name)
     if found is None:
         return Cell(paper=published)
     return Cell(found.value, found.low, found.high, published, found.signature)
@@ -132,39 +157,16 @@ def nll(bench: Bench, published: paper.Figures) -> Metric:
     )
 
 
-def ratio_to_human(found: Grid) -> Grid:
-    """NLL over that of the human references: what different judges say can be compared so."""
-    human = next((row.cells for row in found.rows if row.system == HUMAN), (Cell(),) * len(found.columns))
-    rows = tuple(
-        Row(
-            row.title,
-            row.system,
-            tuple(_over(cell, base) for cell, base in zip(row.cells, human, strict=True)),
-            row.note,
-        )
-        for row in found.rows
-    )
-    return Grid("nll_ratio", "NLL as a ratio to the human reference", "", "lower", found.columns, rows)
-
-
-def _over(cell: Cell, human: Cell) -> Cell:
-    base = human.ours
-
-    def over(value: float | None) -> float | None:
-        return None if value is None or not base else value / base
-
-    # The base is taken as known: the interval is that of the system alone.
-    published = None if cell.paper is None else cell.paper / paper.HUMAN_NLL
-    return Cell(over(cell.ours), over(cell.low), over(cell.high), published)
-
-
 def judge_notes(bench: Bench) -> list[str]:
     """What a reader of NLL figures must know."""
     if bench.scores is None:
         return ["There was no judge, so there is no NLL of ours. Fetch one with: redraft pull smollm2"]
     own = [f"{bench.scores.judge} decides in the systems named after it, which flatters them here: take another judge."]
+    other = "The judge is not the paper's GPT-2: compare ratios to the human reference, not NLL itself. "
+    if Path(bench.scores.judge).name == "gpt2":
+        other = ""
     return [
         *(own if bench.scores.judge in {recipe.target for recipe in RECIPES.values()} else []),
-        "The judge is not the paper's GPT-2: compare ratios to the human reference, not NLL itself. The paper states "
-        f"the human NLL for infilling alone ({paper.HUMAN_NLL}); its ratios here take that figure for both tasks.",
+        f"{other}The paper states the human NLL for infilling alone ({paper.HUMAN_NLL}); its ratios here take that "
+        "figure for both tasks.",
     ]

@@ -20,7 +20,7 @@ from redraft.models.lstm_files import load_network
 from redraft.models.xlnet import Order
 from redraft.models.xlnet_pack import load_part, part_for
 from redraft.predict.classifier import CLASSIFIER
-from redraft.training.lm import DIRECTIONS, Direction, encode, sentence_nll
+from redraft.training.lm import DIRECTIONS, MAX_WORDS, Direction, encode, sentence_nll
 from redraft.training.xlnet import encode as encode_pieces
 from redraft.training.xlnet import sentence_nll as xlnet_nll
 
@@ -67,6 +67,8 @@ def _table5(bench: Bench) -> Result:
     )
     notes = (
         f"{len(sentences)} sentences of {sets.VALIDATION.as_posix()}, which is what human text costs each model.",
+        "The sum over all sentences over that of their tokens; the NLL of the other tables is a mean of sentences. "
+        f"The LSTM and XLNet read the first {MAX_WORDS} words of a sentence.",
         "Tokens differ: words for the LSTM, pieces for the others. Sentence ends count. A word that the LSTM does not "
         "know counts as one unknown word, which flatters it.",
         *judge_notes(bench)[: bench.scores is None],

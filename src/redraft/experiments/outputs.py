@@ -14,7 +14,6 @@ from redraft.experiments.run import Run
 from redraft.experiments.sets import Sets
 from redraft.experiments.systems import SYSTEMS, open_system, steps_of
 from redraft.models.pack import Pack
-from redraft.sentence import BLANK
 from redraft.writer import Settings
 
 HUMAN, TEMPLATE = "human", "template"  # rows that no system writes
@@ -61,10 +60,11 @@ def write_missing(run: Run, jobs: Sequence[Job], sets: Sets, pack: Pack, watch: 
         author: Author | None = None
         for job in (one for one in jobs if one.system == name):
             path = run.outputs(job.system, job.set)
-            if _left(sets[job.set], _peek(path)):
-                author = author or open_system(SYSTEMS[name], pack)
-                if not _write_set(run, author, sets[job.set], job, watch):
-                    return False
+            author = author or open_system(SYSTEMS[name], pack)
+            if not _left(sets[job.set], kept := _peek(path)):
+                batch.refuse_other_settings(author, run.settings(steps_of(SYSTEMS[name])), kept, path)
+            elif not _write_set(run, author, sets[job.set], job, watch):
+                return False
     return True
 
 
@@ -145,6 +145,5 @@ def references(inputs: Sequence[Input]) -> list[Output]:
 
 
 def templates(inputs: Sequence[Input]) -> list[Output]:
-    """The known words of the templates alone."""
-    bare = [" ".join(i.given["template"].replace(BLANK, " ").split()) for i in inputs]
-    return [output_of({"id": i.id, "text": t, "input": i.given}, "the set") for i, t in zip(inputs, bare, strict=True)]
+    """The templates as they are, a blank counted as a word: so the paper's row comes out nearest."""
+    return [output_of({"id": i.id, "text": i.given["template"], "input": i.given}, "the set") for i in inputs]

@@ -19,10 +19,8 @@ _PAGE = Path(__file__).parent / "page"
 _FACTS = {
     "redraft": "redraft",
     "pack": "pack",
-    "num": "inputs a set",
     "steps": "steps",
     "seed": "seed",
-    "judge": "judge of fluency",
 }
 
 

@@ -121,7 +121,8 @@ def _claim(run: Run, pack: Pack) -> None:
             raise OutputError(f"{path} is not of redraft reproduce ({error}); choose another --out") from error
         if other:
             raise OutputError(f"{run.out} holds a rerun of other settings ({'; '.join(other)}); choose another --out")
-    _write_file(path, json.dumps({**about, "num": run.num, "judge": run.judge}, indent=1) + "\n")
+    else:
+        _write_file(path, json.dumps(about, indent=1) + "\n")
 
 
 def _sha256(path: Path) -> str:
@@ -130,10 +131,12 @@ def _sha256(path: Path) -> str:
 
 
 def _scores_path(run: Run, judge: str) -> Path:
-    """The file of a judge's scores; folders of one name are told apart by where they are."""
+    """The file of a judge's scores; those of one name are told apart by where they are."""
     name = "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in Path(judge).name)
-    if judge not in SOURCES and Path(judge).exists():
-        name += f"-{hashlib.sha256(str(Path(judge).resolve()).encode()).hexdigest()[:8]}"
+    if judge not in SOURCES:
+        folder = Path(judge).expanduser()
+        whole = str(folder.resolve()) if folder.exists() else judge
+        name += f"-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
     return run.out / "scores" / f"{name}.jsonl"
 
 

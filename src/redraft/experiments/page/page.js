@@ -29,7 +29,7 @@
     fill(setBox, data.sets.map((one) => one.title), state.set);
     fill(inputBox, set.inputs.map((one, i) => `${i + 1}. ${one.given}`), state.input);
     const cards = input.drafts.map((draft) => {
-      const meta = draft.nll === null ? [] : [make("span", {}, `NLL ${draft.nll.toFixed(2)} per word`), make("span", {}, `${draft.steps} steps`)];
+      const meta = draft.nll === null ? [] : [make("span", {}, `NLL ${draft.nll.toFixed(2)} per word by ${draft.target || "its own model"}`), make("span", {}, `${draft.steps} steps`)];
       if (draft.trace.length) {
         const pressed = state.trace === draft.system;
         meta.push(make("button", { type: "button", "aria-pressed": pressed, onclick: () => go({ trace: pressed ? null : draft.system }) }, "trace"));
