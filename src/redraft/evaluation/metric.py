@@ -94,11 +94,11 @@ class Bootstrap:
             metric.name, metric.value, *self._interval(drawn, len(metric)), metric.unit, self._signature(metric)
         )
 
-    def quotient(self, name: str, first: Metric, second: Metric, counts: Array) -> Figure:
+    def quotient(self, name: str, first: Metric, second: Metric, counts: Array, **settings: str) -> Figure:
         """The first over the second, which is for the same inputs; both from the same draws."""
         drawn = ratio(np.column_stack([_values(first, counts), _values(second, counts)]))
         low, high = self._interval(drawn, len(first))
-        signature = self._signature(replace(first, name=name))
+        signature = self._signature(replace(first, name=name), **settings)
         return Figure(name, first.value / second.value, low, high, "", signature)
 
     def _wilson(self, metric: Metric) -> tuple[float, float]:

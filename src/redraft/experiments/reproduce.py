@@ -160,8 +160,8 @@ def _write_index(bench: Bench) -> None:
     lines = [
         "# The paper's tables and figures, rerun",
         "",
-        f"redraft {VERSION}, pack {bench.pack.name}@{bench.pack.fingerprint}, {run.num} inputs a set, "
-        f"{run.steps} steps, seed {run.seed}, judge {run.judge or 'none'}.",
+        f"redraft {VERSION}, pack {bench.pack.name}@{bench.pack.fingerprint}, {run.steps} steps, seed {run.seed}. "
+        "Each page says how many inputs it is of and who judged.",
         "",
         *(f"- [{name}]({name}.md), [CSV]({name}.csv)" for name in names),
         "",
