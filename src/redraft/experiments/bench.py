@@ -76,7 +76,7 @@ class Bench:
         if len(chosen) < len(pair):
             return None
         bootstrap = Bootstrap()
-        return bootstrap.quotient(name, *chosen, bootstrap.counts(len(chosen[0])), over=HUMAN)
+        return bootstrap.quotient(name, chosen[0], chosen[1], bootstrap.counts(len(chosen[0])), over=HUMAN)
 
     def _measured(self, system: str, test_set: str, steps: int) -> list[Metric]:
         key = system, test_set, steps
