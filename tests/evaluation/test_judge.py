@@ -1,6 +1,7 @@
 """Golden: the judge equals a plain loop of transformers over single sentences."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -37,6 +38,22 @@ def test_equals_a_plain_loop(judge_folder):
     expected = plain_loop(judge_folder, TEXTS)
     assert [score.num_tokens for score in scores] == [num for _, num in expected]
     assert [score.nll / score.num_tokens for score in scores] == pytest.approx([nll for nll, _ in expected], abs=1e-3)
+
+
+def test_the_output_layer_is_taken_apart_only_where_nothing_follows_it(judge_folder, monkeypatch):
+    judge = load_judge(str(judge_folder))
+    assert judge.has_plain_head
+    whole = replace(judge, has_plain_head=False).score(TEXTS)
+    assert [score.nll for score in judge.score(TEXTS)] == pytest.approx([score.nll for score in whole], abs=1e-4)
+    plain = judge.model.forward
+
+    def capped(*arguments, **options):  # as some models do
+        found = plain(*arguments, **options)
+        found.logits = 2.0 * torch.tanh(found.logits / 2.0)
+        return found
+
+    monkeypatch.setattr(judge.model, "forward", capped)
+    assert not judge_module._has_plain_head(judge.model, [1, 2])
 
 
 def test_start_and_end_may_be_texts(judge_folder, monkeypatch):

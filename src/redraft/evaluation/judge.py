@@ -18,7 +18,7 @@ from redraft.models.pull import SOURCES, pulled
 if TYPE_CHECKING:
     from torch import Tensor
 
-_MAX_BATCH = 512  # tokens, padding counted; a vocabulary of 262,000 then takes half a gigabyte of scores
+_MAX_BATCH = 512  # tokens, padding counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class Judge:
     start: tuple[int, ...]
     end: tuple[int, ...]
     max_tokens: int | None
+    has_plain_head: bool
     settings: dict[str, str]
 
     def score(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[Score]:
@@ -77,13 +78,26 @@ class Judge:
         ids = torch.tensor([one + [one[-1]] * (longest - len(one)) for one in encoded])
         mask = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in encoded])
         with torch.inference_mode():
-            logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-        nll = _token_nll(logits[:, :-1], ids[:, 1:])  # [sentences, tokens - 1]
+            nll = self._token_nll(ids, mask)
         first = len(self.start) - 1
         return [
             Score(float(row[first : len(one) - 1].double().sum()), len(one) - len(self.start))
             for row, one in zip(nll, encoded, strict=True)
         ]
+
+    def _token_nll(self, ids: "Tensor", mask: "Tensor") -> "Tensor":
+        """-log p of each token but the first, given those before it: [sentences, tokens] to [sentences, tokens - 1]."""
+        from redraft.models.output_layer import log_prob_of
+
+        if not self.has_plain_head:
+            log_probs = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits.log_softmax(-1)
+            nll: Tensor = -log_probs[:, :-1].gather(-1, ids[:, 1:, None]).squeeze(-1)
+            return nll
+        # The logits of a batch would take gigabytes of memory, which costs as much time as to compute them.
+        head = self.model.get_output_embeddings()
+        hidden = self.model.base_model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state[:, :-1]
+        found = log_prob_of(hidden.flatten(0, 1), ids[:, 1:].flatten(), head.weight, head.bias)
+        return -found.view(hidden.shape[:2])
 
 
 def load_judge(name_or_folder: str) -> Judge:
@@ -94,7 +108,8 @@ def load_judge(name_or_folder: str) -> Judge:
     end = _ids(tokenizer, source.end, (tokenizer.eos_token_id,), name_or_folder)
     name = _shown(name_or_folder)
     sha256 = _digest(model, tokenizer)
-    return Judge(name, sha256, model, tokenizer, start, end, _max_tokens(model), _settings(name, sha256, source))
+    plain = _has_plain_head(model, [*start, *end])
+    return Judge(name, sha256, model, tokenizer, start, end, _max_tokens(model), plain, _settings(name, sha256, source))
 
 
 def _shown(name_or_folder: str) -> str:
@@ -170,7 +185,15 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _token_nll(logits: "Tensor", targets: "Tensor") -> "Tensor":
-    """-log p of each target: [sentences, tokens, vocabulary] and [sentences, tokens] to [sentences, tokens]."""
-    chosen = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-    return logits.logsumexp(-1) - chosen
+def _has_plain_head(model: Any, ids: Sequence[int]) -> bool:
+    """Whether the logits are the last states times the output layer, and nothing is done to them; tried on a text."""
+    import torch
+
+    head = model.get_output_embeddings()
+    if not isinstance(head, torch.nn.Linear):
+        return False
+    given = torch.tensor([ids])
+    with torch.inference_mode():
+        wanted = model(input_ids=given, use_cache=False).logits
+        found = head(model.base_model(input_ids=given, use_cache=False).last_hidden_state)
+    return bool(torch.allclose(found, wanted, rtol=1e-4, atol=1e-4))

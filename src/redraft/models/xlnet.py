@@ -22,12 +22,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from redraft.models.output_layer import log_prob_of
+
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
 # Settings of an XLNet that this module computes, and no others.
 _FIXED = {"attn_type": "bi", "bi_data": False, "clamp_len": -1, "same_length": False, "untie_r": True}
 _SIZES = ("vocab_size", "d_model", "n_layer", "n_head", "d_inner")
 _INIT_STD = 0.02
-_COLUMNS = 800  # pieces whose logits are computed together
 _HIDDEN = -1e30  # added to the score of what may not be seen
 
 
@@ -322,19 +323,8 @@ class XlnetLM(nn.Module):
         return functional.linear(hidden, self.transformer.word_embedding.weight, self.lm_loss.bias)
 
     def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Log-probability of one piece a row; [n, d] and [n] to [n].
-
-        The sums over all pieces are taken some columns at a time, while these are in the cache; log_softmax does it in
-        one pass where logsumexp takes four.
-        """
-        weight, bias = self.transformer.word_embedding.weight, self.lm_loss.bias
-        log_sums = []
-        for rows, some in zip(torch.split(weight, _COLUMNS), torch.split(bias, _COLUMNS), strict=True):
-            logits = torch.addmm(some, hidden, rows.T)
-            first = logits[:, 0].clone()
-            log_sums.append(first - torch.log_softmax(logits, 1, out=logits)[:, 0])
-        picked: Tensor = (hidden * weight[target]).sum(1) + bias[target]
-        return picked - torch.stack(log_sums).logsumexp(0)
+        """Log-probability of one piece a row; [n, d] and [n] to [n]."""
+        return log_prob_of(hidden, target, self.transformer.word_embedding.weight, self.lm_loss.bias)
 
     def loss(
         self, hidden: Tensor, target: Tensor, columns: "Columns | None" = None, soft: "SoftTargets | None" = None
