@@ -15,9 +15,10 @@ from redraft import text
 from redraft.errors import PackError
 from redraft.models.base import Slot
 from redraft.models.memo import ScoreMemo
+from redraft.models.output_layer import sample_columns
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS
-from redraft.models.xlnet import XlnetConfig, XlnetLM, sample_columns
+from redraft.models.xlnet import XlnetConfig, XlnetLM
 from redraft.models.xlnet_files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
 from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader
 from redraft.synthesis.masked_xlnet import FolderMaskedXlnet

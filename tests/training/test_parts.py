@@ -26,16 +26,11 @@ from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
 from redraft.training.classifier import save_classifier
 from redraft.training.parts import Additions, add_parts
 from redraft.writer import Settings
-from tests.xlnets import TINY, make_network, make_pieces
+from tests.xlnets import TINY, make_network
 
 transformers = pytest.importorskip("transformers")
 
 _SETS = {"some": ["The dog sees the sea.", "A child likes fine-tuning, but not today!"]}
-
-
-@pytest.fixture(scope="module")
-def pieces(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_pieces(made_corpus, tmp_path_factory.mktemp("pieces"))
 
 
 @pytest.fixture(scope="module")

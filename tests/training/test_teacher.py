@@ -10,26 +10,17 @@ from click.testing import CliRunner
 
 from redraft.app.train_xlnet import xlnet_lm
 from redraft.models.lstm_files import load_network
+from redraft.models.output_layer import Columns, SoftTargets, sample_columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START
-from redraft.models.xlnet import Columns, Order, SoftTargets, sample_columns
+from redraft.models.xlnet import Order
 from redraft.training.teacher import Teacher
-from redraft.training.xlnet import PieceData, Predictor, XlnetTask, new_xlnet, prepare
-from tests.xlnets import make_network, make_pieces
+from redraft.training.xlnet import PieceData, Predictor, XlnetTask, new_xlnet
+from tests.xlnets import make_network
 
 _SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
 _READ = [Order.FORWARD, Order.BACKWARD]
-
-
-@pytest.fixture(scope="module")
-def pieces(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_pieces(made_corpus, tmp_path_factory.mktemp("pieces"))
-
-
-@pytest.fixture(scope="module")
-def data(made_corpus: Path, pieces: Path) -> PieceData:
-    return prepare(made_corpus, pieces)
 
 
 @pytest.fixture

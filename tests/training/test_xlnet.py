@@ -23,20 +23,10 @@ from redraft.training.loop import BEST, LOG, Plan, train
 from redraft.training.muon import orthogonal
 from redraft.training.processes import Share
 from redraft.training.xlnet import PieceData, Predictor, XlnetTask, ask, new_xlnet, prepare, train_xlnet
-from tests.xlnets import make_pieces, readers
+from tests.xlnets import readers
 
 _SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
 _ALL = list(Order)
-
-
-@pytest.fixture(scope="module")
-def pieces(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_pieces(made_corpus, tmp_path_factory.mktemp("pieces"))
-
-
-@pytest.fixture(scope="module")
-def data(made_corpus: Path, pieces: Path) -> PieceData:
-    return prepare(made_corpus, pieces)
 
 
 @pytest.fixture(scope="module")

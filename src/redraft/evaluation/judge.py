@@ -93,7 +93,7 @@ class Judge:
             log_probs = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits.log_softmax(-1)
             nll: Tensor = -log_probs[:, :-1].gather(-1, ids[:, 1:, None]).squeeze(-1)
             return nll
-        # The logits of a batch would take gigabytes of memory, which costs as much time as to compute them.
+        # All logits of a batch may take half a gigabyte, which costs as much time as to compute them.
         head = self.model.get_output_embeddings()
         hidden = self.model.base_model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state[:, :-1]
         found = log_prob_of(hidden.flatten(0, 1), ids[:, 1:].flatten(), head.weight, head.bias)

@@ -1,4 +1,6 @@
-"""The output layer of a language model with many words or pieces."""
+"""The output layer of a language model with many pieces: never all logits at once, in training only some of them."""
+
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,3 +23,78 @@ def log_prob_of(hidden: Tensor, target: Tensor, weight: Tensor, bias: Tensor | N
         log_sums.append(first - torch.log_softmax(logits, 1, out=logits)[:, 0])
     picked: Tensor = (hidden * weight[target]).sum(1) + bias[target]
     return picked - torch.stack(log_sums).logsumexp(0)
+
+
+class Columns(NamedTuple):
+    """Pieces that stand for the whole vocabulary in a training step."""
+
+    ids: Tensor  # ascending
+    log_weights: Tensor  # how many pieces each stands for
+
+
+class SoftTargets(NamedTuple):
+    """Distributions that some rows should give: ``share`` of their loss is taken against these."""
+
+    rows: Tensor  # [m], each once
+    probabilities: Tensor  # [m, columns]
+    share: float
+
+
+def sample_columns(target: Tensor, size: int, frequent: int, num: int, generator: torch.Generator) -> Columns:
+    """The frequent pieces, those of the batch, and ``num`` of the others that stand for all of them.
+
+    The sum over these columns has the full softmax's sum as its expectation, for every row of the batch: the first two
+    kinds are counted as they are, the others are drawn alike. Ids are ranks, so that small ones are frequent.
+    """
+    fixed = torch.zeros(size, dtype=torch.bool)
+    fixed[:frequent] = True
+    fixed[target] = True
+    others = (~fixed).nonzero().squeeze(1)
+    num = min(num, len(others))
+    drawn = others[torch.randperm(len(others), generator=generator)[:num]]
+    log_weights = torch.zeros(size)
+    log_weights[drawn] = torch.tensor(len(others) / max(num, 1)).log()
+    fixed[drawn] = True
+    ids = fixed.nonzero().squeeze(1)
+    return Columns(ids, log_weights[ids])
+
+
+def cross_entropy(
+    hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: SoftTargets | None = None
+) -> Tensor:
+    """Summed negative log-likelihood; [n, d], the layer's [v, d] and [v], and [n] to a scalar."""
+    loss: Tensor = _SummedCrossEntropy.apply(hidden, weight, bias, target, soft)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _SummedCrossEntropy(torch.autograd.Function):
+    """Sum of -log softmax(hidden @ weight.T + bias)[target], its gradient taken in the same pass.
+
+    The logits are the largest array of the model; they become the gradient in place while they are in the cache. That
+    is right because the sum is only ever scaled by one number.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: SoftTargets | None
+    ) -> Tensor:
+        logits = torch.addmm(bias, hidden, weight.T)
+        torch.log_softmax(logits, 1, out=logits)
+        hard = torch.ones(len(target))
+        loss = torch.zeros(())
+        if soft is not None:
+            hard[soft.rows] -= soft.share
+            loss = -soft.share * (logits[soft.rows] * soft.probabilities).sum()
+        loss = loss - (logits.gather(1, target[:, None]).squeeze(1) * hard).sum()
+        if any(ctx.needs_input_grad):
+            residual = logits.exp_()
+            residual[torch.arange(len(target)), target] -= hard
+            if soft is not None:
+                residual.index_add_(0, soft.rows, soft.probabilities, alpha=-soft.share)
+            ctx.save_for_backward(residual @ weight, residual.T @ hidden, residual.sum(0))
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        hidden, weight, bias = ctx.saved_tensors
+        return hidden * grads[0], weight * grads[0], bias * grads[0], None, None

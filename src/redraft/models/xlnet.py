@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from redraft.models.output_layer import log_prob_of
+from redraft.models.output_layer import Columns, SoftTargets, cross_entropy, log_prob_of
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
 # Settings of an XLNet that this module computes, and no others.
@@ -327,7 +327,7 @@ class XlnetLM(nn.Module):
         return log_prob_of(hidden, target, self.transformer.word_embedding.weight, self.lm_loss.bias)
 
     def loss(
-        self, hidden: Tensor, target: Tensor, columns: "Columns | None" = None, soft: "SoftTargets | None" = None
+        self, hidden: Tensor, target: Tensor, columns: Columns | None = None, soft: SoftTargets | None = None
     ) -> Tensor:
         """Summed negative log-likelihood; [n, d] and [n] to a scalar. ``columns`` make it a cheaper estimate."""
         weight: Tensor = self.transformer.word_embedding.weight
@@ -335,75 +335,7 @@ class XlnetLM(nn.Module):
         if columns is not None:
             weight, bias = weight[columns.ids], bias[columns.ids] + columns.log_weights
             target = torch.searchsorted(columns.ids, target)
-        loss: Tensor = _SummedCrossEntropy.apply(hidden, weight, bias, target, soft)  # type: ignore[no-untyped-call]
-        return loss
-
-
-class Columns(NamedTuple):
-    """Pieces that stand for the whole vocabulary in a training step."""
-
-    ids: Tensor  # ascending
-    log_weights: Tensor  # how many pieces each stands for
-
-
-class SoftTargets(NamedTuple):
-    """Distributions that some rows should give: ``share`` of their loss is taken against these."""
-
-    rows: Tensor  # [m], each once
-    probabilities: Tensor  # [m, columns]
-    share: float
-
-
-def sample_columns(target: Tensor, size: int, frequent: int, num: int, generator: torch.Generator) -> Columns:
-    """The frequent pieces, those of the batch, and ``num`` of the others that stand for all of them.
-
-    The sum over these columns has the full softmax's sum as its expectation, for every row of the batch: the first two
-    kinds are counted as they are, the others are drawn alike. Ids are ranks, so that small ones are frequent.
-    """
-    fixed = torch.zeros(size, dtype=torch.bool)
-    fixed[:frequent] = True
-    fixed[target] = True
-    others = (~fixed).nonzero().squeeze(1)
-    num = min(num, len(others))
-    drawn = others[torch.randperm(len(others), generator=generator)[:num]]
-    log_weights = torch.zeros(size)
-    log_weights[drawn] = torch.tensor(len(others) / max(num, 1)).log()
-    fixed[drawn] = True
-    ids = fixed.nonzero().squeeze(1)
-    return Columns(ids, log_weights[ids])
-
-
-class _SummedCrossEntropy(torch.autograd.Function):
-    """Sum of -log softmax(hidden @ weight.T + bias)[target], its gradient taken in the same pass.
-
-    The logits are the largest array of the model; they become the gradient in place while they are in the cache. That
-    is right because the sum is only ever scaled by one number.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: SoftTargets | None
-    ) -> Tensor:
-        logits = torch.addmm(bias, hidden, weight.T)
-        torch.log_softmax(logits, 1, out=logits)
-        hard = torch.ones(len(target))
-        loss = torch.zeros(())
-        if soft is not None:
-            hard[soft.rows] -= soft.share
-            loss = -soft.share * (logits[soft.rows] * soft.probabilities).sum()
-        loss = loss - (logits.gather(1, target[:, None]).squeeze(1) * hard).sum()
-        if any(ctx.needs_input_grad):
-            residual = logits.exp_()
-            residual[torch.arange(len(target)), target] -= hard
-            if soft is not None:
-                residual.index_add_(0, soft.rows, soft.probabilities, alpha=-soft.share)
-            ctx.save_for_backward(residual @ weight, residual.T @ hidden, residual.sum(0))
-        return loss
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
-        hidden, weight, bias = ctx.saved_tensors
-        return hidden * grads[0], weight * grads[0], bias * grads[0], None, None
+        return cross_entropy(hidden, weight, bias, target, soft)
 
 
 def initialise(module: nn.Module) -> None:

@@ -16,10 +16,11 @@ from torch import Tensor
 from redraft import text
 from redraft.errors import InputError
 from redraft.models.lstm_files import load_pair, readers_sha256
+from redraft.models.output_layer import Columns, SoftTargets
 from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START, UNKNOWN
-from redraft.models.xlnet import Columns, Order, SoftTargets, XlnetLM
+from redraft.models.xlnet import Order, XlnetLM
 
 SHARE = 0.5  # of the loss where the teacher speaks; the rest is the text's
 _NUM_CLUSTERS = 2  # of its softmax, beside the head: the teacher is silent on rarer words, which cost most of its time
@@ -104,15 +105,10 @@ class Teacher:
     def _place(self, sentence: NDArray[np.uint16], order: Order) -> _Place | None:
         """None for the odd sentence whose words cannot be told from its pieces."""
         words = text.tokenise(self._splitter.join(sentence.tolist()))
-        pieces = [self._split(word) for word in words]
+        pieces = [self._pieces.get(word) or self._splitter.split(word) for word in words]
         if [i for own in pieces for i in own] != sentence.tolist():
             return None
         ids = self._vocabulary.ids(words)
         if order is Order.BACKWARD:
             ids, pieces = ids[::-1], pieces[::-1]
         return _Place(ids, np.cumsum([0, *map(len, pieces)])[:-1].tolist())
-
-    def _split(self, word: str) -> tuple[int, ...]:
-        if word not in self._pieces:
-            return self._splitter.split(word)
-        return self._pieces[word]

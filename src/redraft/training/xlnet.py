@@ -16,9 +16,10 @@ from redraft import corpus, text
 from redraft.corpus import Encoded
 from redraft.errors import CorpusError, InputError
 from redraft.files import replacing
+from redraft.models.output_layer import Columns, SoftTargets, sample_columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
-from redraft.models.xlnet import Columns, Order, SoftTargets, XlnetConfig, XlnetLM, sample_columns
+from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
 from redraft.models.xlnet_files import load_xlnet, pieces_sha256, save_xlnet
 from redraft.training.lm import MAX_WORDS, Batches
 from redraft.training.loop import BEST, Plan, train
