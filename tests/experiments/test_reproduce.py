@@ -53,8 +53,7 @@ def test_every_table_and_figure_is_written(finished: Finished) -> None:
         assert result.read(run.out / f"{one.name}.json") == one
         assert (run.out / f"{one.name}.md").read_text().startswith(f"# {one.title}")
         assert list(csv.DictReader((run.out / f"{one.name}.csv").read_text().splitlines()))
-        if not one.groups:  # sentences are no picture
-            assert (run.out / f"{one.name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (run.out / f"{one.name}.png").read_bytes().startswith(b"\x89PNG")
     assert "| asyn-bf | not there yet |" in (run.out / "README.md").read_text()
 
 

@@ -60,7 +60,7 @@ class Experiment:
     looks: Callable[[Run], Iterable[Look]]
     build: Build
     judged: Callable[[Bench, Iterable[Look]], list[str]]
-    draw: Draw | None = None
+    draw: Draw
 
 
 def all_pairs(lines: Sequence[Line], columns: Sequence[Column]) -> Callable[[Run], list[Look]]:

@@ -1,6 +1,8 @@
-"""Tables as pictures: our figures and the paper's as dots on one scale."""
+"""Tables as pictures: our figures and the paper's as dots on one scale, our sentences beside the paper's."""
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +10,7 @@ from redraft.errors import OutputError
 from redraft.experiments.bench import Bench
 from redraft.experiments.outputs import HUMAN
 from redraft.experiments.pages import heading
-from redraft.experiments.result import Grid, Result, Row
+from redraft.experiments.result import Grid, Group, Result, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 _GREY = "#8a8a8a"
 _SPREAD = 0.55  # of a row's height that its columns take
+_WIDE, _LINE = 12.0, 0.16  # inches: a picture of sentences, a line of it
+_SIZE = 8  # points, of its letters
+_COLUMNS = ((0.2, 20), (2.1, 74), (7.1, 74))  # inches from the left, letters in a line: row, ours, paper's
 
 
 def dots(result: Result, bench: Bench, path: Path) -> None:
@@ -58,6 +63,32 @@ def _plot(axes: "Axes", grid: Grid) -> None:
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_title(heading(grid), fontsize=9, parse_math=False, wrap=True)
     tidy(axes)
+
+
+def sentences(result: Result, bench: Bench, path: Path) -> None:
+    """Every row of every input, its sentences in lines that fit."""
+    lines = [line for group in result.groups for line in _group_lines(group)]
+    height = _LINE * (len(lines) + 4)
+    figure = new_figure(_WIDE, height)
+    figure.suptitle(result.title, fontweight="bold")
+    for at, (cells, style) in enumerate(lines, 4):
+        for (left, _), cell in zip(_COLUMNS, cells, strict=False):
+            place = (left / _WIDE, 1 - _LINE * at / height)
+            figure.text(*place, cell, fontsize=_SIZE, parse_math=False, **style)
+    save(figure, path)
+
+
+def _group_lines(group: Group) -> Iterator[tuple[Sequence[str], dict[str, Any]]]:
+    """The lines of one input, each with what is in its columns and how it is set."""
+    bold: dict[str, Any] = {"fontweight": "bold"}
+    yield from (((part,), bold) for part in textwrap.wrap(group.given, sum(width for _, width in _COLUMNS)))
+    yield ("", "here", "in the paper"), {"color": _GREY}
+    for sample in group.samples:
+        cells = (sample.title, sample.ours or sample.note or "-", sample.paper or "-")
+        wrapped = [textwrap.wrap(cell, width) for cell, (_, width) in zip(cells, _COLUMNS, strict=True)]
+        style = {"color": _GREY} if sample.note else {}
+        yield from ((parts, style) for parts in zip_longest(*wrapped, fillvalue=""))
+    yield (), {}
 
 
 def short_title(row: Row) -> str:

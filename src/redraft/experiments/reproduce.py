@@ -145,12 +145,11 @@ def _write(result: Result, experiment: Experiment, bench: Bench) -> None:
     _write_file(out / f"{result.name}.json", to_json(result))
     _write_file(out / f"{result.name}.csv", pages.as_csv(result))
     _write_file(out / f"{result.name}.md", pages.markdown(result))
-    if experiment.draw is not None:
-        try:
-            with replacing(out / f"{result.name}.png") as partial:
-                experiment.draw(result, bench, partial)
-        except OSError as error:
-            raise OutputError(f"cannot write {out / result.name}.png: {error.strerror}") from error
+    try:
+        with replacing(out / f"{result.name}.png") as partial:
+            experiment.draw(result, bench, partial)
+    except OSError as error:
+        raise OutputError(f"cannot write {out / result.name}.png: {error.strerror}") from error
 
 
 def _write_index(bench: Bench) -> None:

@@ -64,7 +64,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """``alt`` tells in words what the picture shows; empty where there is no picture."""
+    """``alt`` tells in words what the picture shows; empty where a page does without it."""
 
     name: str
     title: str

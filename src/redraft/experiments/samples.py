@@ -7,6 +7,7 @@ from redraft.experiments.bench import Bench
 from redraft.experiments.experiment import Experiment, Line, all_pairs, nothing
 from redraft.experiments.outputs import HUMAN, TEMPLATE
 from redraft.experiments.paper_samples import Printed
+from redraft.experiments.pictures import sentences
 from redraft.experiments.result import Group, Result, Sample
 from redraft.experiments.sets import PAPER_KEYWORDS, PAPER_TEMPLATES, Column
 from redraft.experiments.tables import TABLE4, TABLE6
@@ -26,7 +27,7 @@ def _experiment(name: str, title: str, test_set: str, lines: Sequence[Line]) -> 
         groups = tuple(_group(bench, printed, test_set, lines) for printed in sets.printed(name))
         return Result(name, title, groups=groups, notes=tuple(notes))
 
-    return Experiment(name, all_pairs(lines, [Column(test_set, "")]), build, nothing)
+    return Experiment(name, all_pairs(lines, [Column(test_set, "")]), build, nothing, sentences)
 
 
 def _group(bench: Bench, printed: Printed, test_set: str, lines: Sequence[Line]) -> Group:
