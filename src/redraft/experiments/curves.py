@@ -25,6 +25,7 @@ from redraft.experiments.run import Run
 from redraft.experiments.sets import KEYWORDS
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 FIGURE2 = (Line("L-MCMC", "l-mcmc"), Line("L-MCMC-C", "l-mcmc-c"))
@@ -96,8 +97,8 @@ def _figure3(bench: Bench) -> Result:
 
 
 def _draw2(result: Result, bench: Bench, path: Path) -> None:
-    figure = new_figure(15, 4.6)
-    first, second, third = figure.subplots(1, 3)
+    figure = new_figure(15, 5)
+    first, second, third = figure.subplots(1, 3, gridspec_kw={"wspace": 0.08})
     replace, insert, nll, self_bleu = result.grids
     _draw_acceptance(first, (replace, insert), "(a) acceptance")
     _draw_against(second, nll, self_bleu)
@@ -107,7 +108,7 @@ def _draw2(result: Result, bench: Bench, path: Path) -> None:
 
 
 def _draw3(result: Result, bench: Bench, path: Path) -> None:
-    figure = new_figure(6, 4.4)
+    figure = new_figure(6, 4.8)
     _draw_acceptance(figure.subplots(), result.grids, result.title)
     save(figure, path)
 
@@ -126,7 +127,7 @@ def _draw_acceptance(axes: "Axes", grids: Sequence[Grid], title: str) -> None:
     axes.set_xticks(range(len(grids[0].columns)), grids[0].columns)
     axes.set(xlabel="keywords", ylabel="accepted, %", ylim=(0, 100))
     axes.set_title(f"{title} (hollow: authors' logs)", fontsize=10)
-    axes.legend(fontsize=7, frameon=False)
+    _legend_below(axes, axes.get_legend_handles_labels()[0])
     tidy(axes)
 
 
@@ -137,12 +138,16 @@ def _draw_against(axes: "Axes", nll: Grid, self_bleu: Grid) -> None:
         stated = [(x.paper, y.paper) for x, y, _ in found if x.paper is not None and y.paper is not None]
         axes.plot(*_split([(x, y) for x, y, _ in ours]), "-o", color=colour_of(index), label=short_title(first))
         axes.plot(*_split(stated), "D", color=colour_of(index), fillstyle="none")
-        for x, y, name in ours if first.system != HUMAN else ours[:1]:
-            label = name.removesuffix(" steps") if first.system != HUMAN else "human"
-            axes.annotate(label, (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7)
+        if first.system == HUMAN:
+            continue
+        # The steps of every other point: some are too near to each other; one system's above its line, one's below.
+        side = {"xytext": (-4, -10), "ha": "right"} if index % 2 else {"xytext": (4, 4)}
+        for x, y, name in ours[::2]:
+            steps = name.removesuffix(" steps")
+            axes.annotate(steps, (x, y), textcoords="offset points", fontsize=7, color=colour_of(index), **side)
     axes.set(xlabel=nll.title.partition(" after")[0], ylabel="Self-BLEU-4, %")
     axes.set_title("(b) NLL against Self-BLEU (hollow: paper, by GPT-2)", fontsize=10)
-    axes.legend(fontsize=7, frameon=False)
+    _legend_below(axes, axes.get_legend_handles_labels()[0])
     tidy(axes)
 
 
@@ -156,10 +161,14 @@ def _draw_steps(axes: "Axes", nll: Grid, self_bleu: Grid) -> None:
     axes.set(xlabel="steps", ylabel="NLL per token")
     twin.set_ylabel("Self-BLEU-4, %")
     axes.set_title("(c) NLL (solid) and Self-BLEU (dashed)", fontsize=10)
-    handles = [*axes.get_lines(), *twin.get_lines()]
-    axes.legend(handles, [str(line.get_label()) for line in handles], fontsize=7, frameon=False)
+    _legend_below(axes, [*axes.get_lines(), *twin.get_lines()])
     tidy(axes)
     twin.spines["top"].set_visible(False)
+
+
+def _legend_below(axes: "Axes", lines: Sequence["Artist"]) -> None:
+    """A legend where no curve can be."""
+    axes.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=7, frameon=False)
 
 
 def _split(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
