@@ -17,6 +17,7 @@ def test_normalising_sums_to_one_however_small_the_weights(weights: np.ndarray) 
 def test_no_weight() -> None:
     assert log_sum(np.array([])) == -np.inf
     assert log_sum(np.array([-np.inf, -np.inf])) == -np.inf
+    assert log_sum(np.array([1.0, np.inf])) == np.inf
     with pytest.raises(ValueError, match="every weight is zero"):
         draw(np.array([-np.inf, -np.inf]), np.random.default_rng(0))
 

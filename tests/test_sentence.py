@@ -109,6 +109,8 @@ def test_a_template_that_closes_with_a_blank_gets_an_ending() -> None:
         ({"template": "no blank here ."}, "no blank"),
         ({"template": "a ___", "keywords": ("b",)}, "not both"),
         ({"keywords": ("a ___ b",)}, "as a template"),
+        ({"keywords": "dog"}, "keywords are several texts"),
+        ({"keywords": ("dog",), "banned": "very"}, "banned are several texts"),
     ],
 )
 def test_what_cannot_be_met_is_refused(arguments: dict[str, object], message: str) -> None:
@@ -171,6 +173,26 @@ def test_a_banned_ending_is_not_used() -> None:
 def test_insertion_ends_at_the_limit() -> None:
     given_constraints = Constraints(keywords=("a", "b"), max_words=3)
     assert not legal_table(given_constraints.start(), given_constraints, frozenset(Action))[ROW[Action.INSERT]].any()
+
+
+def test_nothing_is_deleted_while_there_are_too_few_words() -> None:
+    given_constraints = Constraints(keywords=("a", "b"), min_words=4)
+    short = given_constraints.start().apply(Edit(Action.INSERT, 0, "x"))
+    long = short.apply(Edit(Action.INSERT, 0, "y"))
+    rows = [legal_table(one, given_constraints, frozenset(Action))[ROW[Action.DELETE]] for one in (short, long)]
+    assert [row.sum() for row in rows] == [0, 2]
+
+
+def test_no_move_makes_another_word_of_a_locked_one() -> None:
+    given_constraints = Constraints(keywords=("can",))
+    sentence = given_constraints.start()
+    for position, word in enumerate(("the", "isn", "'t", "full")):
+        sentence = sentence.apply(Edit(Action.INSERT, position + (word != "the"), word))
+    assert sentence.words == ("the", "can", "isn", "'t", "full", ".")
+    table = legal_table(sentence, given_constraints, frozenset(Action))
+    assert table[ROW[Action.DELETE]].tolist() == [True, False, False, True, True, False, False]
+    assert table[ROW[Action.SWAP]].tolist() == [False, False, False, True, False, False, False]
+    assert table[ROW[Action.REPLACE], 2]
 
 
 def test_a_longer_minimum_makes_room_for_itself() -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from redraft.errors import InputError
+from redraft.errors import ConstraintError, InputError
 from redraft.target import SoftScore, Target, penalise_repetition, prefer, prefer_length
 from tests.exact.toy import Bigrams
 
@@ -10,6 +10,7 @@ _SENTENCE = ("the", "River", "runs", "to", "the", "river", ".")
 
 def test_soft_scores() -> None:
     assert prefer("river", 2.0).log_weight(_SENTENCE) == 2
+    assert prefer("cafe\u0301", 2.0).log_weight(("caf\u00e9",)) == 2
     assert prefer("sea", 2.0).log_weight(_SENTENCE) == 0
     assert prefer("runs to", 2.0).log_weight(_SENTENCE) == 2
     assert prefer("to runs", 2.0).log_weight(_SENTENCE) == 0
@@ -31,6 +32,8 @@ def test_what_cannot_be_a_target() -> None:
             Target(Bigrams("a"), power)
     with pytest.raises(InputError, match="weight of 'x'"):
         prefer("x", float("nan"))
+    with pytest.raises(ConstraintError, match="preferred contains the control character U\\+DCE9"):
+        prefer("caf\udce9", 1.0)
     with pytest.raises(InputError, match="must not be empty"):
         prefer(" ", 1.0)
     for strength in (-1.0, float("inf"), float("nan")):

@@ -98,6 +98,13 @@ def test_settings_that_cannot_be(wrong: dict[str, int]) -> None:
         Settings(**wrong)  # type: ignore[arg-type]
 
 
+def test_a_lone_ban_is_one_word(writer: Writer) -> None:
+    with pytest.raises(ConstraintError, match="'dog' is banned and required"):
+        writer.generate("dog", ban="dog")
+    with pytest.raises(InputError, match="there is no order 'backwards'; choose one of: given, any"):
+        writer.generate("dog", order="backwards")
+
+
 def test_errors_are_typed(writer: Writer) -> None:
     with pytest.raises(ConstraintError):
         writer.generate()

@@ -101,6 +101,13 @@ def refuse_other_inputs(inputs: Iterable[Input], kept: Iterable[dict[str, Any]],
             raise OutputError(f"{path} holds the result of another input for id {line['id']!r}; choose another place")
 
 
+def refuse_other_traces(trace: bool, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Lines with a trace and lines without one are not mixed: figures of the steps would be of some of them only."""
+    if any(("trace" in line) != trace for line in kept):
+        how = "without traces; leave --trace out" if trace else "with traces; give --trace"
+        raise OutputError(f"{path} holds results {how}, or choose another place")
+
+
 def refuse_other_settings(author: Author, settings: Settings, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Results of other models or settings are not mixed with these."""
     for line in kept:

@@ -11,8 +11,8 @@ def log_sum(log_weights: Array) -> float:
     if log_weights.size == 0:
         return -np.inf
     top = float(log_weights.max())
-    if top == -np.inf:
-        return -np.inf
+    if not np.isfinite(top):
+        return top
     return top + float(np.log(np.exp(log_weights - top).sum()))
 
 

@@ -151,13 +151,13 @@ class Template:
 
     @classmethod
     def parse(cls, template: str) -> "Template":
-        pieces = [tuple(text.tokenise(piece)) for piece in _BLANK.split(_clean(template, "the template"))]
+        pieces = [tuple(text.tokenise(piece)) for piece in _BLANK.split(clean(template, "the template"))]
         if len(pieces) == 1:
             raise ConstraintError(f"the template has no blank; mark each with {BLANK}")
         return cls(tuple(piece for piece in pieces if piece), not pieces[0], not pieces[-1])
 
 
-def _clean(given: str, what: str) -> str:
+def clean(given: str, what: str) -> str:
     """Composed Unicode, so that "é" is one letter however it was typed; control characters are refused."""
     if bad := next((c for c in given if unicodedata.category(c) in ("Cc", "Cs") and not c.isspace()), None):
         raise ConstraintError(f"{what} contains the control character U+{ord(bad):04X}; remove it")
@@ -165,7 +165,7 @@ def _clean(given: str, what: str) -> str:
 
 
 def _phrase(given: str, what: str) -> tuple[str, ...]:
-    words = tuple(text.tokenise(_clean(given, what)))
+    words = tuple(text.tokenise(clean(given, what)))
     if not words:
         raise ConstraintError(f"{what} is empty; give a word or a phrase")
     if not any(text.is_word(word) for word in words):
@@ -202,6 +202,9 @@ class Constraints:
     endings: tuple[str, ...] = _CLAUSE_ENDS
 
     def __post_init__(self) -> None:
+        for name in ("keywords", "banned", "endings"):
+            if isinstance(getattr(self, name), str):
+                raise ConstraintError(f"{name} are several texts; give them as a tuple, not as one text")
         if self.keywords and self.template is not None:
             raise ConstraintError("give keywords or a template, not both")
         if not self.keywords and self.template is None:
@@ -211,7 +214,7 @@ class Constraints:
         if long := next((word for word in self.locked_words if len(word) > _MAX_LETTERS), None):
             raise ConstraintError(f"{long[:20]}... has {len(long):,} letters; no word has more than {_MAX_LETTERS}")
         for ending in self.endings:
-            if list(text.tokenise(_clean(ending, "an ending"))) != [ending]:
+            if list(text.tokenise(clean(ending, "an ending"))) != [ending]:
                 raise ConstraintError(f"the ending {ending!r} is not one word or mark; give each by itself")
         if self.has_ending and not self.allowed_endings:
             raise ConstraintError(
@@ -246,7 +249,7 @@ class Constraints:
 
     @cached_property
     def _banned_phrases(self) -> tuple[tuple[str, ...], ...]:
-        phrases = tuple(tuple(_lowered(text.tokenise(_clean(banned, "a banned word")))) for banned in self.banned)
+        phrases = tuple(tuple(_lowered(text.tokenise(clean(banned, "a banned word")))) for banned in self.banned)
         if not all(phrases):
             raise ConstraintError("a banned word is empty; give a word or a phrase")
         return phrases

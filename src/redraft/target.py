@@ -14,7 +14,7 @@ from redraft import text
 from redraft.errors import InputError
 from redraft.models.base import Scorer, Words
 from redraft.numerics import Array
-from redraft.sentence import contains, num_words
+from redraft.sentence import clean, contains, num_words
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ def prefer(word: str, weight: float) -> SoftScore:
     """Multiply the probability of sentences with a word or phrase by exp(weight); a negative one makes it rarer."""
     if not np.isfinite(weight):
         raise InputError(f"the weight of {word!r} must be a number, not {weight}")
+    word = clean(word, "a word that is preferred")
     wanted = [part.lower() for part in text.tokenise(word)]
     if not wanted:
         raise InputError("a word that is preferred must not be empty")

@@ -15,7 +15,7 @@ from redraft.errors import InputError
 from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.recipes import Recipe
 from redraft.sampler import Chain, Revision, Sampler, State
-from redraft.sentence import Constraints, Order, Sentence
+from redraft.sentence import Constraints, Order, Sentence, clean
 from redraft.target import SoftScore
 from redraft.text import is_word
 from redraft.version import VERSION
@@ -167,16 +167,16 @@ class Writer:
         settings: Settings | None = None,
     ) -> Draft:
         """A sentence with the given words or phrases in it."""
-        constraints = Constraints(
-            keywords, order=Order(order), banned=tuple(ban), min_words=min_words, max_words=max_words
-        )
+        if order not in (known := [one.value for one in Order]):
+            raise InputError(f"there is no order {order!r}; choose one of: {', '.join(known)}")
+        constraints = Constraints(keywords, None, Order(order), _several(ban), min_words, max_words)
         return self.write(constraints, settings)[0]
 
     def infill(
         self, template: str, *, ban: Sequence[str] = (), max_words: int | None = None, settings: Settings | None = None
     ) -> Draft:
         """The template with its blanks (``___``) filled."""
-        return self.write(Constraints(template=template, banned=tuple(ban), max_words=max_words), settings)[0]
+        return self.write(Constraints(template=template, banned=_several(ban), max_words=max_words), settings)[0]
 
     def write(
         self, constraints: Constraints, settings: Settings | None = None, observe: Observer | None = None
@@ -318,6 +318,11 @@ def _overlap(left: _Entry, right: _Entry) -> float:
     return len(a & b) / max(1, len(a | b))
 
 
+def _several(words: Sequence[str]) -> tuple[str, ...]:
+    """A lone text is one word, not its letters."""
+    return (words,) if isinstance(words, str) else tuple(words)
+
+
 def load(
     pack: str = DEFAULT,
     recipe: str | None = None,
@@ -355,5 +360,6 @@ def open_writer(
     pack: Pack, recipe: Recipe, *, power: float = 1.0, soft: tuple[SoftScore, ...] = (), context: str = ""
 ) -> Writer:
     """A writer that works by a recipe, with the models of a pack."""
+    context = clean(context, "the context")
     sampler = recipes.build(recipe, pack, power=power, soft=soft, context=context)
     return Writer(pack, recipe, sampler, recipes.build_drafter(recipe, pack, sampler, context))

@@ -135,6 +135,14 @@ def test_results_of_other_settings_are_not_mixed(run: Any, tmp_path: Path) -> No
         assert len(_lines(tmp_path / "out")) == 1
 
 
+def test_lines_with_a_trace_and_without_are_not_mixed(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("dog\n")
+    command = ("generate", "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"), "--seed", "1")
+    run(*command)
+    assert "holds results without traces; leave --trace out" in str(run(*command, "--trace").exception)
+    assert run(*command).exception is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -158,6 +166,10 @@ def test_results_of_other_settings_are_not_mixed(run: Any, tmp_path: Path) -> No
         (["infill", "no blank"], "no blank; mark each with ___"),
         (["train", "lm", "--direction", "forward", "--corpus", "/no/such", "--out", "x"], "is not a folder"),
         (["packs", "nowhere"], "there is no pack"),
+        (
+            ["generate", "a", "--recipe", "l-mcmc", "--context", "caf\udce9"],
+            "the context contains the control character U+DCE9",
+        ),
         (["generate", *["w"] * 10_000], "10,000 given words are too many"),
         (["reproduce", "table0", "--data", "."], "there is no 'table0' to rerun; choose all or some of: table1"),
         (["reproduce", "all", "--data", "."], "has no one-billion-word/test.txt"),
@@ -281,6 +293,16 @@ def test_diagnose_says_whether_chains_agree(tiny_pack: Pack, tmp_path: Path) -> 
     assert "R-hat" in result.output
     assert result.output.splitlines()[-2].startswith("The 3 chains of 30 draws")
     assert (tmp_path / "x.png").stat().st_size > 10_000
+
+
+def test_diagnose_looks_at_the_target_that_is_asked_for(tiny_pack: Pack) -> None:
+    def mean_length(wanted: str) -> float:
+        arguments = ["diagnose", "dog", "--chains", "4", "--steps", "200", "--seed", "1", "--candidates", "5"]
+        shape = ["--prefer-length", wanted, "--ban", "sea", "--pack", str(tiny_pack.folder)]
+        result = CliRunner().invoke(cli, [*arguments, *shape], catch_exceptions=False)
+        return next(float(line.split()[1]) for line in result.output.splitlines() if line.startswith("length"))
+
+    assert mean_length("10") > mean_length("3") + 1
 
 
 def test_packs_lists_and_verifies(tiny_pack: Pack) -> None:

@@ -239,6 +239,18 @@ def test_proposes_the_next_word(llama, tokenizer):
     assert dist[0][words.index(",")] > -np.inf
 
 
+@pytest.mark.parametrize("before", [('"', "the", "dog", ","), ("(", "3", ")"), ("the", "dog"), ("a", ",", '"')])
+def test_what_is_proposed_does_not_hang_on_what_stands_in_the_slot(llama, tokenizer, before):
+    reader = CausalReader("tiny", llama, tokenizer, words=["the", "dog", "doctor", "a", ","])
+    sentences = [(*before, *held, ".") for held in ((), ("the",), ('"',), (",",), (")",))]
+    readings = reader.read(sentences, [None] * len(sentences))
+    slots = [Slot(words, len(before), len(words) - 1) for words in sentences]
+    dists = reader.log_dist(slots, readings)
+    assert np.isfinite(dists).any()
+    for row in dists:
+        np.testing.assert_allclose(row, dists[0], atol=1e-4)
+
+
 def test_no_end_at_all(llama):
     bare = make_tokenizer(pad_token="<s>")
     assert CausalReader("tiny", llama, bare).line.end == bare.encode("\n")[0]

@@ -44,11 +44,30 @@ def test_a_newer_format_asks_for_a_newer_redraft(copy: Path) -> None:
         open_pack(str(copy))
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "x"}', "\x00", '{"format": 1, "files": 3}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"format": "x"}',
+        "\x00",
+        '{"format": 1, "files": 3}',
+        '{"format": 1, "files": {}}',
+        '{"format": 1, "name": "a", "parts": {"forward": 3}, "files": {}}',
+        '{"format": 1, "name": "a", "parts": {}, "files": {"x": {"bytes": 3}}}',
+        '{"format": 1, "name": "a", "parts": {}, "files": {"x": {"sha256": "3"}}}',
+    ],
+)
 def test_a_damaged_manifest_is_refused(copy: Path, content: str) -> None:
     (copy / MANIFEST).write_text(content)
     with pytest.raises(PackError, match="not a pack's manifest"):
         open_pack(str(copy))
+
+
+def test_a_name_too_long_for_a_file_is_no_pack() -> None:
+    with pytest.raises(PackError, match="there is no pack"):
+        find("x" * 300)
 
 
 def test_packs_are_found_by_name_in_the_users_folder(copy: Path) -> None:

@@ -32,10 +32,12 @@ def run_batch(options: Options) -> None:
     with _results(options.output) as (file, kept):
         done = {key_of(line["id"]) for line in kept}
         left = [item for item in inputs if item.key not in done]
-        batch.refuse_other_inputs(inputs, kept, Path(options.output or "-"))
+        path = Path(options.output or "-")
+        batch.refuse_other_inputs(inputs, kept, path)
+        batch.refuse_other_traces(options.trace, kept, path)
         if left or kept:
             writer = options.writer()
-            batch.refuse_other_settings(writer, settings, kept, Path(options.output or "-"))
+            batch.refuse_other_settings(writer, settings, kept, path)
         if left:
             with stop_on_interrupt() as stopped, _progress(len(inputs), len(inputs) - len(left)) as advance:
                 finished = batch.work(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import click
 
-from redraft.app.options import Options, shared_options
+from redraft.app.options import Options, writing_options
 from redraft.errors import InputError
 from redraft.interrupt import stop_on_interrupt
 
@@ -27,7 +27,7 @@ def _sample_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.command()
 @click.argument("words", nargs=-1, metavar="[WORD | 'A PHRASE']...")
 @_sample_options
-@shared_options
+@writing_options
 def generate(words: tuple[str, ...], options: Options, samples: int | None, burn_in: int, thin: int) -> None:
     """Write a sentence that contains the given words and phrases."""
     _write({"keywords": list(words)} if words else {}, options, samples, burn_in, thin)
@@ -36,7 +36,7 @@ def generate(words: tuple[str, ...], options: Options, samples: int | None, burn
 @click.command()
 @click.argument("template", required=False)
 @_sample_options
-@shared_options
+@writing_options
 def infill(template: str | None, options: Options, samples: int | None, burn_in: int, thin: int) -> None:
     """Fill the blanks of a TEMPLATE; each ___ takes any number of words."""
     _write({} if template is None else {"template": template}, options, samples, burn_in, thin)
@@ -87,40 +87,22 @@ def _write_one(given: dict[str, object], options: Options) -> None:
 
 def _sample(given: dict[str, object], options: Options, num: int, burn_in: int, thin: int) -> None:
     """Draws from the target: as JSON, or the most frequent sentences, or the most frequent fillings of each blank."""
-    from redraft.app.live import LiveLine
-    from redraft.records import constraints_of
-    from redraft.sampling import sample
+    from redraft.app.draws import draw
 
-    constraints = constraints_of({**options.defaults(), **given})
-    sampler = options.writer(many_steps=True).sampler
-    with stop_on_interrupt() as stopped, LiveLine(burn_in + num * thin) as line:
-
-        def observe(step: int) -> bool:
-            line.count(step)
-            return not stopped()
-
-        samples = sample(
-            sampler,
-            constraints,
-            num=num,
-            burn_in=burn_in,
-            thin=thin,
-            chains=options.chains,
-            seed=options.seed,
-            observe=observe,
-        )
+    drawn = draw(given, options, num=num, burn_in=burn_in, thin=thin)
+    samples, constraints = drawn.samples, drawn.constraints
     if not samples.draws:
         raise InputError("stopped before the first sample; take fewer --burn-in steps")
     if options.as_json:
         keys = ("text", "log_prob", "log_target", "chain", "step")
-        draws = [{key: getattr(draw, key) for key in keys} for draw in samples.draws]
+        draws = [{key: getattr(one, key) for key in keys} for one in samples.draws]
         fills = None if constraints.template is None else samples.fills(constraints)
-        click.echo(json.dumps({"target": sampler.target.name, "samples": draws, "fills": fills}, ensure_ascii=False))
+        click.echo(json.dumps({"target": drawn.target, "samples": draws, "fills": fills}, ensure_ascii=False))
     elif constraints.template is not None:
         for blank, found in enumerate(samples.fills(constraints), 1):
             click.echo(f"blank {blank}")
             for fill, share in found:
                 click.echo(f"  {share:6.1%}  {fill or '(nothing)'}")
     else:
-        for shown, count in Counter(draw.text for draw in samples.draws).most_common(10):
+        for shown, count in Counter(one.text for one in samples.draws).most_common(10):
             click.echo(f"{count / len(samples.draws):6.1%}  {shown}")

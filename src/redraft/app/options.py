@@ -1,7 +1,7 @@
-"""The options that generate and infill share, and what they mean to the library."""
+"""The options that commands share, and what they mean to the library."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What a person asked for, apart from the words."""
+    """What a person asked for, apart from the words; a command that does not offer an option leaves its default."""
 
-    recipe: str | None
-    steps: int | None
-    candidates: int | None
-    scored: int | None
-    target: str | None
-    context: str
-    chains: int
-    num: int
-    order: str
-    ban: tuple[str, ...]
-    min_words: int | None
-    max_words: int | None
-    seed: int | None
-    time_limit: float | None
-    trace: bool
-    as_json: bool
-    pack: str | None
-    input: str | None
-    output: str | None
-    batch: int
-    kernel: str | None
-    generator: str | None
-    temperature: float
-    prefer: tuple[str, ...]
-    prefer_length: int | None
-    repetition_penalty: float
+    recipe: str | None = None
+    steps: int | None = None
+    candidates: int | None = None
+    scored: int | None = None
+    target: str | None = None
+    context: str = ""
+    chains: int = 1
+    num: int = 1
+    order: str = "given"
+    ban: tuple[str, ...] = ()
+    min_words: int | None = None
+    max_words: int | None = None
+    seed: int | None = None
+    time_limit: float | None = None
+    trace: bool = False
+    as_json: bool = False
+    pack: str | None = None
+    input: str | None = None
+    output: str | None = None
+    batch: int = 32
+    kernel: str | None = None
+    generator: str | None = None
+    temperature: float = 1.0
+    prefer: tuple[str, ...] = ()
+    prefer_length: int | None = None
+    repetition_penalty: float = 0.0
 
     def settings(self) -> "Settings":
         from redraft.writer import Settings
@@ -106,51 +106,69 @@ def _word_and_weight(given: str) -> tuple[str, float]:
         raise InputError(f"--prefer takes WORD=WEIGHT with a number, such as river=2, not {given!r}") from error
 
 
-_OPTIONS = (
-    click.option("--recipe", metavar="NAME", help="Which system to use, e.g. l-mcmc or x-mcmc-c."),
+# What is sampled from.
+_TARGET = (
+    click.option("--recipe", metavar="NAME", help="Which system to use, e.g. l-mcmc-c, gbs or smollm2-mcmc."),
     click.option("--target", metavar="MODEL", help="A causal model that decides: smollm2, a hub name or a path."),
-    click.option("--context", default="", metavar="TEXT", help="What the sentence comes after, e.g. a headline."),
-    click.option("--steps", type=int, help="Revisions to try (200; with a causal model 10, after a beam search)."),
+    click.option(
+        "--context", default="", metavar="TEXT", help="What the sentence comes after; a causal model must decide."
+    ),
     click.option("--candidates", type=int, metavar="K", help="Words to weigh at each step (the paper's K; 50)."),
     click.option("--scored", type=int, metavar="M", help="How many of them a causal model scores (4)."),
-    click.option("--chains", type=int, default=1, show_default=True, help="Chains to run; the best draft wins."),
-    click.option("--num", type=int, default=1, show_default=True, help="How many different drafts to give."),
     click.option("--order", type=click.Choice(["given", "any"]), default="given", show_default=True),
     click.option("--ban", multiple=True, metavar="WORD", help="A word that must not occur. Repeatable."),
-    click.option("--min-words", type=int, help="Fewest words."),
-    click.option("--max-words", type=int, help="Most words, punctuation marks counted."),
-    click.option("--seed", type=int, help="For the same drafts again."),
-    click.option("--time-limit", type=float, metavar="SECONDS", help="Stop then, with the best draft so far."),
-    click.option("--trace", is_flag=True, help="Show every revision."),
-    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
-    click.option("--pack", metavar="NAME|DIR", help="Which models to use."),
-    click.option("--input", metavar="FILE|-", help="One input a line: words, a template, or a JSON object."),
+    click.option("--min-words", type=int, help="Fewest words, without punctuation marks."),
     click.option(
-        "--output", metavar="FILE", help="Where --input's results go, a JSON line each. Goes on if run again."
+        "--max-words", type=int, help="Most words, punctuation marks counted (25; where more is given, 10 more)."
     ),
-    click.option("--kernel", type=click.Choice(["paper", "exact"]), help="Search as the paper does, or sample."),
+    click.option("--pack", metavar="NAME|DIR", help="Which models to use."),
     click.option(
         "--generator",
         type=click.Choice(["forward", "backward", "both", "masked"]),
         metavar="WHO",
-        help="Who suggests words: forward, backward, both multiplied, or masked (sees both sides).",
+        help="Who suggests words: forward, backward, both multiplied, or masked (an XLNet that sees both sides).",
     ),
     click.option("--temperature", type=float, default=1.0, show_default=True, help="Above 1 for bolder drafts."),
     click.option("--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word likelier. Repeatable."),
     click.option("--prefer-length", type=int, metavar="N", help="Draw the length towards N words."),
     click.option("--repetition-penalty", type=float, default=0.0, metavar="W", help="Make repeated words rarer."),
+)
+# What is done with it to write.
+_WRITING = (
+    click.option("--steps", type=int, help="Revisions to try (200; with a causal model 10, after a beam search)."),
+    click.option("--chains", type=int, default=1, show_default=True, help="Chains to run; the best draft wins."),
+    click.option("--num", type=int, default=1, show_default=True, help="How many different drafts to give."),
+    click.option("--seed", type=int, help="For the same drafts again."),
+    click.option("--time-limit", type=float, metavar="SECONDS", help="Stop then, with the best draft so far."),
+    click.option("--trace", is_flag=True, help="Show every revision."),
+    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+    click.option("--input", metavar="FILE|-", help="One input a line: words, a template, or a JSON object."),
+    click.option(
+        "--output", metavar="FILE", help="Where --input's results go, a JSON line each. Goes on if run again."
+    ),
     click.option("--batch", type=int, default=32, show_default=True, help="Inputs of --input to work on at once."),
+    click.option("--kernel", type=click.Choice(["paper", "exact"]), help="Search as the paper does, or sample."),
 )
 
+_Command = Callable[..., None]
 
-def shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the shared options to a command; it receives them as one ``Options``."""
 
+def target_options(command: _Command) -> _Command:
+    """Add the options that say what is sampled from; the command receives them, and its own of such names, as one."""
+    return _gathered(command, _TARGET)
+
+
+def writing_options(command: _Command) -> _Command:
+    """Add all shared options; the command receives them as one ``Options``."""
+    return _gathered(command, (*_TARGET, *_WRITING))
+
+
+def _gathered(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:
     def run(**arguments: Any) -> None:
-        given = {name: arguments.pop(name) for name in Options.__dataclass_fields__}
+        given = {name: arguments.pop(name) for name in Options.__dataclass_fields__ if name in arguments}
         command(**arguments, options=Options(**given))
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         run = option(run)
     return run

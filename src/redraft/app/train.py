@@ -9,6 +9,7 @@ import click
 from redraft.app.train_classifier import train_classifier
 from redraft.app.train_parts import add, parts_options, say_where
 from redraft.app.train_xlnet import xlnet_lm
+from redraft.app.training_options import Count, threads_option
 from redraft.errors import InputError
 
 _CORPUS = click.option(
@@ -18,9 +19,10 @@ _CORPUS = click.option(
     help="Folder of .txt or .txt.xz files, a sentence a line.",
 )
 _OUT = click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for checkpoints and results.")
-_TOKENS = click.option("--tokens", type=float, default=60e6, show_default=True, help="Tokens to train on.")
-_WORDS = click.option("--words", type=int, default=50_000, show_default=True, help="Size of the word list.")
-_THREADS = click.option("--threads", type=int, help="Cores to use; all by default.")
+_TOKENS = click.option("--tokens", type=Count(), default=60e6, show_default=True, help="Tokens to train on.")
+_WORDS = click.option(
+    "--words", type=click.IntRange(1), default=50_000, show_default=True, help="Size of the word list."
+)
 
 
 @click.group()
@@ -39,14 +41,13 @@ train.add_command(add)
 @_OUT
 @_TOKENS
 @_WORDS
-@_THREADS
-def lm(direction: str, corpus: Path, out: Path, tokens: float, words: int, threads: int | None) -> None:
+@threads_option
+def lm(direction: str, corpus: Path, out: Path, tokens: int, words: int) -> None:
     """Train an LSTM language model that reads forward or backward."""
     from redraft.training.lm import Direction, train_lm
     from redraft.training.processes import join
 
-    _use(threads)
-    best = train_lm(corpus, cast("Direction", direction), out, num_tokens=int(tokens), num_words=words)
+    best = train_lm(corpus, cast("Direction", direction), out, num_tokens=tokens, num_words=words)
     if join().is_first:
         click.echo(f"{direction}: {best:.4f} NLL per word on held-out sentences; weights in {out}")
 
@@ -56,7 +57,7 @@ def lm(direction: str, corpus: Path, out: Path, tokens: float, words: int, threa
 @_OUT
 @_TOKENS
 @_WORDS
-@_THREADS
+@threads_option
 @click.option("--name", default="english", show_default=True, help="What the pack is called.")
 @click.option("--test", type=click.Path(path_type=Path), help="A file of other sentences to report NLL on as well.")
 @click.option("--about", type=click.Path(path_type=Path), help="A JSON file to add to the card: sources, licences.")
@@ -64,9 +65,8 @@ def lm(direction: str, corpus: Path, out: Path, tokens: float, words: int, threa
 def pack(
     corpus: Path,
     out: Path,
-    tokens: float,
+    tokens: int,
     words: int,
-    threads: int | None,
     name: str,
     test: Path | None,
     about: Path | None,
@@ -77,17 +77,9 @@ def pack(
     from redraft.training.pack import train_pack
     from redraft.training.parts import Additions
 
-    _use(threads)
     added = Additions(xlnets, classifier) if xlnets or classifier else None
     options: dict[str, Any] = {"test": test, "about": _read(about), "added": added}
-    say_where(train_pack(corpus, out, name, num_tokens=int(tokens), num_words=words, **options))
-
-
-def _use(threads: int | None) -> None:
-    if threads:
-        import torch
-
-        torch.set_num_threads(threads)
+    say_where(train_pack(corpus, out, name, num_tokens=tokens, num_words=words, **options))
 
 
 def _read(about: Path | None) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from redraft.app.training_options import threads_option
+
 _PATH = click.Path(path_type=Path)
 
 
@@ -21,7 +23,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--size", type=click.IntRange(4), default=192, show_default=True, help="Width of a layer, for scratch.")
 @click.option("--inner", type=click.IntRange(1), default=512, show_default=True, help="Feed-forward size, for scratch.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--threads", type=click.IntRange(1), help="Cores to use; all by default.")
+@threads_option
 def train_classifier(
     data: Path,
     out: Path,
@@ -36,18 +38,13 @@ def train_classifier(
     size: int,
     inner: int,
     seed: int,
-    threads: int | None,
 ) -> None:
     """Train the classifier that tells where and how to revise. A run that was stopped goes on when started again."""
-    import torch
-
     from redraft.models.pack import open_pack
     from redraft.training import classifier
     from redraft.training.label_scores import markdown
     from redraft.training.processes import join
 
-    if threads:
-        torch.set_num_threads(threads)
     if init is None and pieces is None and readers is None and corpus is not None:
         pieces = _pieces_of(corpus, out)
     scores = classifier.train_classifier(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redraft.app.training_options import threads_option
 from redraft.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def parts_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--corpus", type=_PATH, required=True, help="Text they were trained on; its held-out part measures.")
 @click.option("--test", type=_PATH, help="A file of other sentences to report on as well.")
 @click.option("--out", type=_PATH, required=True, help="Folder of the new pack.")
-@click.option("--threads", type=click.IntRange(1), help="Cores to use; all by default.")
+@threads_option
 def add(
     pack: str,
     xlnets: tuple[str, ...],
@@ -45,17 +46,12 @@ def add(
     corpus: Path,
     test: Path | None,
     out: Path,
-    threads: int | None,
 ) -> None:
     """Put an XLNet or a classifier into a copy of a pack, in 8 bits, and measure what that costs."""
-    import torch
-
     from redraft.models.pack import open_pack
     from redraft.training.pack import held_out_sets
     from redraft.training.parts import Additions, add_parts
 
-    if threads:
-        torch.set_num_threads(threads)
     base = open_pack(pack)
     if out.resolve() == base.folder.resolve():
         raise InputError(f"{out} is the pack itself, which may be in use; choose a new folder")

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from redraft.app.training_options import Count, threads_option
+
 if TYPE_CHECKING:
     from redraft.models.xlnet import Order
 
@@ -22,7 +24,7 @@ _RATE = click.FloatRange(0, min_open=True)
 @click.option("--init", default="scratch", show_default=True, metavar="NAME|DIR|scratch", help="Weights to start from.")
 @click.option("--corpus", type=_PATH, required=True, help="Folder of .txt or .txt.xz files, a sentence a line.")
 @click.option("--out", type=_PATH, required=True, help="Folder for checkpoints and the model.")
-@click.option("--tokens", type=click.FloatRange(1), default=30e6, show_default=True, help="Pieces to predict.")
+@click.option("--tokens", type=Count(), default=30e6, show_default=True, help="Pieces to predict.")
 @click.option("--pieces", type=_PATH, help="SentencePiece vocabulary for scratch; made from the corpus if not given.")
 @click.option("--teacher", metavar="NAME|DIR", help="Learn from the LSTM models of this pack as well as from the text.")
 @click.option("--layers", type=click.IntRange(1), default=6, show_default=True, help="Layers, for scratch.")
@@ -30,13 +32,13 @@ _RATE = click.FloatRange(0, min_open=True)
 @click.option("--learning-rate", type=_RATE, help="3e-3 from scratch, 1e-4 after --init.")
 @click.option("--batch", "batch_pieces", type=click.IntRange(64), default=4096, show_default=True, help="Pieces.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--threads", type=click.IntRange(1), help="Cores to use; all by default.")
+@threads_option
 def xlnet_lm(
     orders: str,
     init: str,
     corpus: Path,
     out: Path,
-    tokens: float,
+    tokens: int,
     pieces: Path | None,
     teacher: str | None,
     layers: int,
@@ -44,23 +46,18 @@ def xlnet_lm(
     learning_rate: float | None,
     batch_pieces: int,
     seed: int,
-    threads: int | None,
 ) -> None:
     """Train an XLNet that reads forward, backward and from both sides. A run that was stopped goes on when started
     again; `accelerate launch` runs it in several processes."""
-    import torch
-
     from redraft.models.pack import open_pack
     from redraft.training.processes import join
     from redraft.training.xlnet import train_xlnet
 
-    if threads:
-        torch.set_num_threads(threads)
     scores = train_xlnet(
         corpus,
         _orders(orders),
         out,
-        num_tokens=int(tokens),
+        num_tokens=tokens,
         init=init,
         pieces=pieces,
         shape={"n_layer": layers, "d_inner": inner},

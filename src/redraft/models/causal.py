@@ -227,20 +227,36 @@ class CausalReader:
         return self._table.proposable if self._table else np.empty(0, dtype=np.bool_)
 
     def log_dist(self, slots: Sequence[Slot], readings: Sequence[Reading]) -> NDArray[np.float32]:
-        """Log-probabilities [slots, words] of the next word, given the words before it; -inf for several tokens.
-
-        Between two marks that one token writes, they are those of a word before both.
-        """
+        """Log-probabilities [slots, words] of the next word, given the words before it; -inf for several tokens."""
         if self._table is None:
             raise ValueError("this reader was made without words to propose")
         dists = []
-        for slot, reading in zip(slots, readings, strict=True):
+        for slot, log_dist in zip(slots, self._following(slots, readings), strict=True):
             glued = not self.line.pieces((*slot.before, "x"))[-1].startswith(" ")
             after_mark = bool(slot.before) and not text.is_word(slot.before[-1])
             ids = self._table.ids(text.opening(slot.before) is None, glued, after_mark)
-            log_dist = reading.following[slot.start].numpy()
             dists.append(np.where(ids < 0, -np.inf, log_dist[ids]).astype(np.float32))
         return np.stack(dists)
+
+    @torch.inference_mode()
+    def _following(self, slots: Sequence[Slot], readings: Sequence[Reading]) -> list[NDArray[np.float32]]:
+        """What is expected after the words before each slot, whatever stands in it.
+
+        A mark before the slot may have been read as one token with a mark after it; then it is read by itself.
+        """
+        result = [reading.following[slot.start] for slot, reading in zip(slots, readings, strict=True)]
+        rows: dict[int, Row] = {}
+        for i, (slot, reading) in enumerate(zip(slots, readings, strict=True)):
+            if slot.before and not reading.tokens[slot.start - 1]:
+                tokens = self.line.tokens(slot.before)
+                kept = _shared(tokens, reading.tokens)
+                rows[i] = Row(_flat(tokens[kept:]), reading.past, reading.num_tokens(kept))
+        places = list(rows)
+        for group in self.groups(list(rows.values())):
+            logits, _ = self.run([rows[places[at]] for at in group])
+            for row, at in enumerate(group):
+                result[places[at]] = logits[row, len(rows[places[at]].tokens) - 1].float().log_softmax(-1)
+        return [log_dist.numpy() for log_dist in result]
 
 
 def _log_probs_of(logits: Tensor, tokens: Sequence[Tokens]) -> list[float]:

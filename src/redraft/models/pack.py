@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -43,8 +44,9 @@ def find(name: str) -> Path:
     """The folder of a pack, given its name or its path: a bare name is a known pack before it is a folder here."""
     known = [base / name for base in _folders()] if Path(name).name == name else []
     for folder in [*known, Path(name)]:
-        if (folder / MANIFEST).is_file():
-            return folder
+        with suppress(OSError):  # a name that is too long for a file
+            if (folder / MANIFEST).is_file():
+                return folder
     names = ", ".join(path.name for path in available()) or "none"
     raise PackError(f"there is no pack {name!r}; give a folder with a {MANIFEST}, or one of: {names}")
 
@@ -106,19 +108,31 @@ def open_pack(name: str = DEFAULT) -> Pack:
     folder = find(name)
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        version, files = int(manifest["format"]), manifest["files"].items()
-    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        version = int(manifest["format"])
+        hashes = _hashes(manifest) if version <= FORMAT else {}
+    except OSError as error:
+        raise PackError(f"cannot read {folder / MANIFEST}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PackError(f"{folder / MANIFEST} is not a pack's manifest ({error})") from error
     if version > FORMAT:
         raise PackError(
             f"pack {folder.name} has format {version}, this redraft reads {FORMAT}: install a newer redraft"
         )
-    for file, entry in files:
+    for file, sha256 in hashes.items():
         if not (folder / file).is_file():
             raise PackError(f"pack {folder.name} lacks its file {file}: install the pack again")
-        if _sha256(folder / file) != entry["sha256"]:
+        if _sha256(folder / file) != sha256:
             raise PackError(f"{file} of pack {folder.name} is not the file it was made with: install the pack again")
     return Pack(folder, manifest)
+
+
+def _hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """SHA-256 by file; an error of any kind where the manifest lacks what every pack has."""
+    if not isinstance(manifest["name"], str) or not all(isinstance(part, dict) for part in manifest["parts"].values()):
+        raise TypeError("name or parts are not what they should be")
+    if not all(isinstance(entry["bytes"], int) for entry in manifest["files"].values()):
+        raise TypeError("a file without its size")
+    return {file: str(entry["sha256"]) for file, entry in manifest["files"].items()}
 
 
 def _files(folder: Path) -> list[Path]:

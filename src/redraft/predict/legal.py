@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.sentence import ENDING, FREE, Action, Constraints, Order, Sentence
+from redraft import text
+from redraft.sentence import ENDING, FREE, Action, Constraints, Order, Sentence, num_words
 
 ROW = {action: row for row, action in enumerate(Action)}
 
@@ -11,7 +12,8 @@ ROW = {action: row for row, action in enumerate(Action)}
 def legal_table(sentence: Sentence, constraints: Constraints, actions: frozenset[Action]) -> NDArray[np.bool_]:
     """Rows are actions, columns positions; the last column is the end of the sentence.
 
-    No locked word is replaced or deleted, nothing goes into a closed gap, nothing is inserted at the length limit.
+    No locked word is replaced or deleted, nothing goes into a closed gap, nothing is inserted at the length limit or
+    deleted while there are too few words, and no "'t" comes to stand right after a locked word.
     """
     size = len(sentence)
     table = np.zeros((len(ROW), size + 1), dtype=np.bool_)
@@ -19,13 +21,25 @@ def legal_table(sentence: Sentence, constraints: Constraints, actions: frozenset
     if Action.REPLACE in actions:
         replaceable_ending = (locks == ENDING) & (len(constraints.allowed_endings) > 1)
         table[ROW[Action.REPLACE], :size] = (locks == FREE) | replaceable_ending
-    if Action.DELETE in actions:
-        table[ROW[Action.DELETE], :size] = locks == FREE
+    if Action.DELETE in actions and num_words(sentence.words) >= (constraints.min_words or 0):
+        table[ROW[Action.DELETE], :size] = (locks == FREE) & ~_shields(sentence)
     if Action.SWAP in actions:
         free_order = constraints.order is Order.ANY and constraints.template is None
-        table[ROW[Action.SWAP], :size] = [
-            sentence.can_swap(i) and (lock == FREE or free_order) for i, lock in enumerate(sentence.locks)
-        ]
+        may_move = [lock == FREE or free_order for lock in sentence.locks]
+        can_swap = [may and sentence.can_swap(i) for i, may in enumerate(may_move)]
+        table[ROW[Action.SWAP], :size] = np.array(can_swap) & ~_shields(sentence)
     if Action.INSERT in actions and size < constraints.limit:
         table[ROW[Action.INSERT]] = sentence.open_gaps
     return table
+
+
+def _shields(sentence: Sentence) -> NDArray[np.bool_]:
+    """Free words between a locked word and a "'t", which would make another word of it: "can is 't"."""
+    before, after = (FREE, *sentence.locks), (*sentence.words[1:], "")
+    return np.array(
+        [
+            lock == FREE and previous != FREE and text.is_negation(following)
+            for lock, previous, following in zip(sentence.locks, before, after, strict=False)
+        ],
+        dtype=np.bool_,
+    )

@@ -58,7 +58,7 @@ class TriesKernel:
         tried = self._weights(plan, log_weights)
         log_drawn, log_screen, log_num = self._log_q(opening, plan.words).sum(), _log_screen(opening), np.log(self._num)
         if word is None:
-            log_mean = log_sum(np.append(tried, log_old - self._log_q(opening, (opening.old_word,)))) - log_num
+            log_mean = log_sum(np.append(tried, self._old_weight(opening, log_old))) - log_num
             inside = log_old > -np.inf  # outside the target, the tries say nothing of the old sentence
             ratio = hastings_log_ratio(log_last, log_mean if inside else log_old, _log_gain(opening), 0.0)
             return Proposal(edit, float(log_drawn), ratio, log_screen)
@@ -69,12 +69,16 @@ class TriesKernel:
             ratio = hastings_log_ratio(log_all - log_num, log_old, 0.0, _log_gain(opening))
         else:
             others = np.delete(tried, at)
-            log_back = log_sum(np.append(others, log_old - self._log_q(opening, (opening.old_word,))))
+            log_back = log_sum(np.append(others, self._old_weight(opening, log_old)))
             ratio = hastings_log_ratio(log_all, log_back, 0.0, 0.0)
         return Proposal(edit, float(log_drawn), ratio, log_screen)
 
     def _weights(self, plan: Plan, log_weights: Array) -> Array:
         return log_weights[: len(plan.words)] - self._log_q(plan.opening, plan.words)
+
+    def _old_weight(self, opening: Opening, log_old: float) -> float:
+        """What the word that stands there weighs as a try; without end where it could never be drawn."""
+        return log_old if log_old == -np.inf else log_old - float(self._log_q(opening, (opening.old_word,))[0])
 
     def _draw(self, opening: Opening, rng: np.random.Generator) -> str:
         words, candidates = opening.candidates.words, opening.candidates

@@ -1,0 +1,42 @@
+"""Draws from the target that a person asked for."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from redraft.app.live import LiveLine
+from redraft.app.options import Options
+from redraft.interrupt import stop_on_interrupt
+from redraft.records import constraints_of
+from redraft.sampling import Samples, sample
+from redraft.sentence import Constraints
+
+
+class Drawn(NamedTuple):
+    """Draws, what they were held to, and the name of what they were drawn from."""
+
+    samples: Samples
+    constraints: Constraints
+    target: str
+
+
+def draw(given: Mapping[str, object], options: Options, *, num: int, burn_in: int, thin: int) -> Drawn:
+    """Draw with a line that tells the step; an interrupt leaves what was drawn until then."""
+    constraints = constraints_of({**options.defaults(), **given})
+    sampler = options.writer(many_steps=True).sampler
+    with stop_on_interrupt() as stopped, LiveLine(burn_in + num * thin) as line:
+
+        def observe(step: int) -> bool:
+            line.count(step)
+            return not stopped()
+
+        samples = sample(
+            sampler,
+            constraints,
+            num=num,
+            burn_in=burn_in,
+            thin=thin,
+            chains=options.chains,
+            seed=options.seed,
+            observe=observe,
+        )
+    return Drawn(samples, constraints, sampler.target.name)
