@@ -35,9 +35,19 @@ def _several(choices: tuple[str, ...]) -> Callable[[click.Context, click.Paramet
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option(
-    "--method", callback=_several(_METHODS), default="random,masked-lm", show_default=True, help="Wrong words."
+    "--method",
+    callback=_several(_METHODS),
+    default="random,masked-lm",
+    show_default=True,
+    help=f"Where wrong words come from: {', '.join(_METHODS)}.",
 )
-@click.option("--instances", callback=_several(_INSTANCES), default="paper", show_default=True, help="Kinds of damage.")
+@click.option(
+    "--instances",
+    callback=_several(_INSTANCES),
+    default="paper",
+    show_default=True,
+    help=f"Kinds of damage: {', '.join(_INSTANCES)}.",
+)
 @click.option("--max-words", type=int, default=52, show_default=True, help="Longest source sentence.")
 @click.option("--pack", help="Pack with the language models of the masked-lm method.")
 @click.option("--xlnet", metavar="DIR|NAME", help="An XLNet for the masked-lm method, instead of a pack.")
