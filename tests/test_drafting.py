@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import redraft
 from redraft.drafting import GridBeam
 from redraft.models.lstm_files import load_lstm
 from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.sampler import Chain
-from redraft.sentence import Constraints, Order, num_words
+from redraft.sentence import Constraints, Order, Sentence, num_words
 from redraft.target import prefer_length
+from redraft.writer import Settings
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +102,31 @@ def test_soft_scores_choose_among_what_was_found(tiny_pack: Pack) -> None:
     for length in (3, 6, 9):
         beam = GridBeam(model, 4, soft=(prefer_length(length, 50.0),))
         assert num_words(beam.draft(Chain(constraints, np.random.default_rng(0))).words) == length
+
+
+def test_a_wish_for_a_length_is_heard(tiny_pack: Pack) -> None:
+    def drafts(length: int, recipe: str) -> list[int]:
+        writer = redraft.load(str(tiny_pack.folder), recipe, num_candidates=10, soft=[prefer_length(length)])
+        inputs = [Constraints((word,)) for word in ("dog", "sea", "doctor", "ball")]
+        return [num_words(one.words) for (one,) in writer.write_many(inputs, Settings(seed=0))]
+
+    for recipe in ("gbs", "l-mcmc"):
+        for length in (4, 8):
+            assert np.abs(np.array(drafts(length, recipe)) - length).mean() <= 1
+
+
+def test_every_input_has_a_draft_before_one_has_two(tiny_pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    plain = GridBeam.draft
+
+    def draft(self: GridBeam, chain: Chain) -> Sentence:
+        order.append(chain.constraints.keywords[0])
+        return plain(self, chain)
+
+    monkeypatch.setattr(GridBeam, "draft", draft)
+    writer = redraft.load(str(tiny_pack.folder), "gbs")
+    writer.write_many([Constraints((word,)) for word in ("dog", "sea")], Settings(chains=2, seed=0))
+    assert order == ["dog", "sea", "dog", "sea"]
 
 
 def test_an_ending_does_not_complete_a_banned_phrase(tiny_pack: Pack) -> None:

@@ -133,6 +133,11 @@ def test_met_by_looks_at_whole_words_order_and_bans() -> None:
     assert not anyway.met_by("A home for a person .".split())
 
 
+def test_what_cannot_be_written_as_given_is_told() -> None:
+    assert Constraints(("US$5", "C++", "can 't", "a can't")).respelled == [("US$5", "US $5")]
+    assert Constraints(template="in the city , P!nk ___ .").respelled == [("P!nk", "P! nk")]
+
+
 def test_any_order_starts_anywhere() -> None:
     given_constraints = Constraints(keywords=("a", "b c", "d"), order=Order.ANY)
     starts = {given_constraints.start(np.random.default_rng(i)).words for i in range(40)}

@@ -31,6 +31,8 @@ def test_words_survive_detokenising(given_text: str) -> None:
         ("The workers' rights were naïve.", "The workers ' rights were naïve ."),
         ("It ended 2-1 at 12:15... then", "It ended 2-1 at 12:15 ... then"),
         ("No one -- not even I.", "No one -- not even I ."),
+        ("C++, C# and .NET at -5 by @user", "C++ , C# and .NET at -5 by @user"),
+        ("He paid $5 on http://a.b/c?", "He paid $ 5 on http://a.b/c ?"),
     ],
 )
 def test_as_people_write(natural: str, words: str) -> None:

@@ -139,9 +139,12 @@ class GridBeam:
             return task.start
         words = [one.words for one, _ in found]
         readings = self._model.read(words, [old for _, old in found])
-        weights = self._target.log_weights(np.array([self._model.log_prob(reading) for reading in readings]), words)
-        costs = [-weight / (len(one) + 1) for weight, one in zip(weights, words, strict=True)]
-        best = min(range(len(found)), key=lambda i: (task.constraints.shortfall(found[i][0]), costs[i]))
+        log_probs = np.array([self._model.log_prob(reading) for reading in readings])
+        weights = self._target.log_weights(log_probs, words)
+        lengths = [len(one) for one in words]
+        costs = [self._target.cost(*one) for one in zip(log_probs.tolist(), weights.tolist(), lengths, strict=True)]
+        wished = self._target.length
+        best = min(range(len(found)), key=lambda i: (task.constraints.shortfall(found[i][0], wished), costs[i]))
         return found[best][0]
 
     def _search(self, task: _Task, rng: np.random.Generator) -> list[_Hypothesis]:

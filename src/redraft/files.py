@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from redraft.errors import OutputError
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -13,9 +15,12 @@ def replacing(path: Path) -> Iterator[Path]:
     A kill or a full disk in the middle leaves the old file as it was. The process id keeps two writers apart. The file
     gets the mode of any other new file: some writers, such as safetensors, would let nobody else read it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    mode = _new_mode(partial)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = _new_mode(partial)
+    except OSError as error:
+        raise OutputError(f"cannot write to {path.parent}: {error.strerror}") from error
     try:
         yield partial
         partial.chmod(mode)

@@ -30,11 +30,12 @@ class Draw:
 
 @dataclass(frozen=True)
 class Samples:
-    """Draws, chain by chain, and how often each action was tried and accepted."""
+    """Draws, chain by chain, how often each action was tried and accepted, and the seed that gives them again."""
 
     draws: tuple[Draw, ...]
     tried: dict[Action, int]
     accepted: dict[Action, int]
+    seed: int
 
     def by_chain(self) -> list[list[Draw]]:
         chains: dict[int, list[Draw]] = {}
@@ -101,7 +102,7 @@ def sample(
                     missing = ", ".join(constraints.unmet(state.sentence.words))
                     raise InputError(f"after {step} steps a chain has not reached {missing}; take more burn-in steps")
                 kept[c].append(Draw(state.sentence, state.log_prob, state.log_target, c, step))
-    return Samples(tuple(draw for one in kept for draw in one), dict(tried), dict(accepted))
+    return Samples(tuple(draw for one in kept for draw in one), dict(tried), dict(accepted), seed)
 
 
 def _steps(

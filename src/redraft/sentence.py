@@ -295,6 +295,13 @@ class Constraints:
             return self.min_words
         return 0 if self._template is not None else min(num_words(self.locked_words) + 6, self.limit - 1)
 
+    @property
+    def respelled(self) -> list[tuple[str, str]]:
+        """What was given without a space and is written with one, since it is several words here: "US$5"."""
+        given = itertools.chain.from_iterable(clean(one, "").split() for one in (*self.keywords, self.template or ""))
+        written = [(chunk, text.detokenise(text.tokenise(chunk))) for chunk in given if not _BLANK.search(chunk)]
+        return [(chunk, shown) for chunk, shown in written if " " in shown]
+
     def start(self, rng: np.random.Generator | None = None) -> Sentence:
         """The first draft: the locked words alone. With a generator and a free order, keywords are shuffled."""
         spans = list(enumerate(self._parts))
@@ -314,9 +321,15 @@ class Constraints:
             gaps.append(False)
         return Sentence(tuple(words), tuple(locks), tuple(gaps))
 
-    def shortfall(self, sentence: Sentence) -> int:
-        """How many words a sentence is short of what is preferred; in a template, how many blanks are empty."""
-        missing = max(0, self.preferred_words - num_words(sentence.words))
+    def shortfall(self, sentence: Sentence, length: int | None = None) -> int:
+        """How many words a sentence is short of what is preferred; in a template, how many blanks are empty.
+
+        A ``length`` that is wished for elsewhere takes the place of a longer one that nobody asked for.
+        """
+        preferred = self.preferred_words
+        if length is not None and self.min_words is None:
+            preferred = min(preferred, length)
+        missing = max(0, preferred - num_words(sentence.words))
         return missing if self._template is None else missing + sentence.num_empty_gaps
 
     def allows(self, words: Sequence[str]) -> bool:

@@ -19,10 +19,11 @@ from redraft.sentence import clean, contains, num_words
 
 @dataclass(frozen=True)
 class SoftScore:
-    """A log weight for every sentence, given its words."""
+    """A log weight for every sentence, given its words; ``length`` is the number of words that it is a wish for."""
 
     name: str
     log_weight: Callable[[Words], float]
+    length: int | None = None
 
 
 def prefer(word: str, weight: float) -> SoftScore:
@@ -42,7 +43,7 @@ def prefer(word: str, weight: float) -> SoftScore:
 
 def prefer_length(words: int, strength: float = 0.5) -> SoftScore:
     """Divide the probability by exp(strength) for every word that a sentence is longer or shorter."""
-    return SoftScore(f"length {words}~{strength:g}", lambda given: -strength * abs(num_words(given) - words))
+    return SoftScore(f"length {words}~{strength:g}", lambda given: -strength * abs(num_words(given) - words), words)
 
 
 def penalise_repetition(strength: float) -> SoftScore:
@@ -76,6 +77,21 @@ class Target:
     def name(self) -> str:
         power = "" if self.power == 1 else f"^{self.power:g}"
         return " + ".join([f"{self.scorer.name}{power}", *(score.name for score in self.soft)])
+
+    @property
+    def length(self) -> int | None:
+        """The number of words that is wished for; None for any."""
+        return min((score.length for score in self.soft if score.length is not None), default=None)
+
+    def cost(self, log_prob: float, log_target: float, num_words: int) -> float:
+        """What the best sentence has least of: the model's part a word, or long ones would lose; soft scores whole.
+
+        A wish for a length that was shared out among the words would be too weak to be heard.
+        """
+        if log_target == -np.inf:
+            return np.inf
+        model = self.power * log_prob
+        return -model / (num_words + 1) - (log_target - model)
 
     def log_weights(self, log_probs: Array, sentences: Sequence[Words]) -> Array:
         """Log target weights from the scorer's log-probabilities."""

@@ -20,6 +20,8 @@ _PUNCTUATION = r"""!-/:-@\[-^`{-~\u00a1\u00ab\u00bb\u00bf\u02bc\u2010-\u2027\u20
 _LETTER = rf"[^\s{_PUNCTUATION}]"
 _APOSTROPHE = "['\u2019\u02bc]"
 _CLITIC = rf"{_APOSTROPHE}(?:s|t|re|ve|ll|m|d)(?!{_LETTER})"
+# What holds two parts of a word together: o'clock, two-thirds, AT&T, key=value, Ke$ha ("US$5" are two), http://a.b
+_JOINT = rf"(?:(?!{_CLITIC}){_APOSTROPHE}|[-./,:&@+=\u2010\u2011]|\$(?=[A-Za-z])|://)"
 _ABBREVIATIONS = (
     "Mr Mrs Ms Dr St Lt Col Gen Maj Sgt Capt Cpl Pvt Adm Gov Sen Sens Rep Reps Rev Hon Prof Pres "
     "Jr Sr Inc Corp Ltd Co Bros No Nos vs v etc al ca cf Jan Feb Aug Sept Oct Nov Dec Ave Blvd Rd Mt Ft"
@@ -32,7 +34,9 @@ _TOKEN = re.compile(
     | (?:[A-Za-z]\.){{2,}}(?!{_LETTER})                          # U.S. and a.m.
     | [A-HJ-Z]\.(?!{_LETTER})                                    # an initial; "I." ends a sentence
     | {_CLITIC}                                                  # 's 't 'll
-    | {_LETTER}+(?:(?:(?!{_CLITIC}){_APOSTROPHE}|[-./,:&@+])(?={_LETTER}){_LETTER}+)*
+    | (?:@(?={_LETTER})|(?<!\S)(?:-(?=\d)|\.(?=[A-Z]{{2}})))?     # @name, -5, .NET
+      {_LETTER}+(?:{_JOINT}(?={_LETTER}){_LETTER}+)*
+      (?:(?:\+{{1,2}}|\#)(?!{_LETTER}))?                          # C++ and C#
     | \S
     """,
     re.VERBOSE,

@@ -16,7 +16,7 @@ from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.recipes import Recipe
 from redraft.sampler import Chain, Revision, Sampler, State
 from redraft.sentence import Constraints, Order, Sentence, clean
-from redraft.target import SoftScore
+from redraft.target import SoftScore, Target
 from redraft.text import is_word
 from redraft.version import VERSION
 
@@ -80,7 +80,7 @@ class Draft:
 
 
 class _Visited(NamedTuple):
-    """A sentence of a chain, and by what it is ranked: what is missing in length, then the target's weight a word."""
+    """A sentence of a chain, and by what it is ranked: what is missing in length, then what it costs."""
 
     shortfall: int
     cost: float
@@ -100,6 +100,7 @@ class _Track:
     """The best sentences that one chain has visited, and what it did."""
 
     constraints: Constraints
+    target: Target
     keep: int
     start: Sentence | None = None
     trace: list[Revision] = field(default_factory=list)
@@ -109,8 +110,9 @@ class _Track:
 
     def visit(self, state: State) -> None:
         """Rank first by what is missing in length, then by the target: NLL per word, unless shaped (line 12)."""
-        cost = -state.log_target / (len(state.sentence) + 1)
-        visited = _Visited(self.constraints.shortfall(state.sentence), cost, state.nll, state.sentence)
+        cost = self.target.cost(state.log_prob, state.log_target, len(state.sentence))
+        shortfall = self.constraints.shortfall(state.sentence, self.target.length)
+        visited = _Visited(shortfall, cost, state.nll, state.sentence)
         if all(visited.sentence.words != kept.sentence.words for kept in self.best):
             self.best = sorted([*self.best, visited], key=lambda one: one.rank)[: self.keep]
 
@@ -224,17 +226,22 @@ class Writer:
             best = min((track.best[0] for track in tracks), key=lambda one: one.rank)
             return in_time() and (observe is None or observe(step, best.sentence, best.nll))
 
-        tracks = [_Track(chain.constraints, settings.num) for chain in chains]
-        states = self._start(chains, in_time)
+        tracks = [_Track(chain.constraints, self.sampler.target, settings.num) for chain in chains]
+        states = self._start(chains, settings.num_chains, in_time)
         _walk(self.sampler, chains, states, tracks, settings.steps or 0, settings.checkpoints, goes_on)
         return tracks
 
-    def _start(self, chains: Sequence[Chain], in_time: Callable[[], bool]) -> list[State]:
-        """The constraints alone, or a draft with them as long as there is time to search for one."""
+    def _start(self, chains: Sequence[Chain], num_chains: int, in_time: Callable[[], bool]) -> list[State]:
+        """The constraints alone, or a draft with them as long as there is time to search for one.
+
+        Every input has a draft before one has its second.
+        """
         if self._drafter is None:
             return self.sampler.init(chains)
-        drafts = [self._drafter.draft(c) if in_time() else c.constraints.start(c.rng) for c in chains]
-        return self.sampler.read(chains, drafts)
+        drafts: dict[int, Sentence] = {}
+        for i in sorted(range(len(chains)), key=lambda i: i % num_chains):
+            drafts[i] = self._drafter.draft(chains[i]) if in_time() else chains[i].constraints.start(chains[i].rng)
+        return self.sampler.read(chains, [drafts[i] for i in range(len(chains))])
 
     def complete(self, settings: Settings) -> Settings:
         """Settings with the recipe's number of steps where none is given."""

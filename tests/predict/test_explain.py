@@ -17,14 +17,15 @@ def folder(network: XlnetTokenClassifier, pieces: Path, tmp_path: Path) -> Path:
     return tmp_path / "classifier"
 
 
-def test_words_across_and_actions_down(folder: Path, tmp_path: Path) -> None:
+def test_words_down_and_actions_across(folder: Path, tmp_path: Path) -> None:
     picture = tmp_path / "map.png"
     arguments = ["person home problems", "--classifier", str(folder), "--out", str(picture)]
-    result = CliRunner().invoke(explain, arguments, env={"COLUMNS": "100"})
+    result = CliRunner().invoke(explain, arguments, env={"COLUMNS": "40"})
     assert result.exit_code == 0, result.output
-    head, *rows = result.output.splitlines()[:4]
-    assert head.split() == ["person", "home", "problems", "</s>"]
-    assert [row.split()[0] for row in rows] == ["replace", "insert", "delete"]
+    head, *rows = result.output.splitlines()[:5]
+    assert head.split() == ["replace", "insert", "delete"]
+    assert [row.split()[0] for row in rows] == ["person", "home", "problems", "</s>"]
+    assert all(0 <= float(figure) <= 1 for row in rows for figure in row.split()[1:])
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

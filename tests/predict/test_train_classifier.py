@@ -1,5 +1,7 @@
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,6 +66,13 @@ def test_training_leaves_a_classifier_with_a_card(data: Path, pieces: Path, tmp_
     assert load_classifier(tmp_path).log_probs([("the", "dog")])[0].shape == (3, len(LABELS))
 
 
+def test_another_network_does_not_resume(data: Path, pieces: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"pieces": pieces, "epochs": 0.1, "batch_pieces": 512, "quiet": True}
+    train_classifier(data, tmp_path, shape=TINY, **options)
+    with pytest.raises(InputError, match=r"holds a run with other settings \(network\)"):
+        train_classifier(data, tmp_path, shape={**TINY, "n_layer": 3}, **options)
+
+
 def test_the_command_prints_the_papers_table(data: Path, pieces: Path, tmp_path: Path) -> None:
     first = ["--data", str(data), "--out", str(tmp_path / "a"), "--pieces", str(pieces), "--epochs", "0.1"]
     result = CliRunner().invoke(command, first)
@@ -82,6 +91,16 @@ def test_bad_data_is_refused(data: Path, pieces: Path, tmp_path: Path) -> None:
         train_classifier(data, tmp_path / "out")
     with pytest.raises(InputError, match="name one of them"):
         train_classifier(data, tmp_path / "out", pieces=pieces, init=tmp_path)
+    copy = shutil.copytree(data, tmp_path / "copy")
+    first, *_ = sorted(copy.glob("train-*.parquet"))
+    first.rename(tmp_path / "lost")
+    with pytest.raises(InputError, match=rf"does not hold the shards of its {CARD} \({first.name}\)"):
+        train_classifier(copy, tmp_path / "out", pieces=pieces)
+    shutil.copyfile(next(copy.glob("valid-*.parquet")), first)
+    with pytest.raises(InputError, match=rf"{first.name} is not the shard of the {CARD}"):
+        train_classifier(copy, tmp_path / "out", pieces=pieces)
+    with pytest.raises(InputError, match="multiple of its 4 heads, not 10"):
+        train_classifier(data, tmp_path / "out", pieces=pieces, shape={"d_model": 10, "n_head": 4})
     write_card(tmp_path, read_card(data) | {"complete": False})
     with pytest.raises(InputError, match="not complete"):
         train_classifier(tmp_path, tmp_path / "out", pieces=pieces)

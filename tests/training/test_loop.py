@@ -1,4 +1,5 @@
 import csv
+import itertools
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from safetensors.torch import load_file
 
 from redraft.errors import CorpusError, InputError
 from redraft.models.lstm import LstmConfig
+from redraft.training import loop
 from redraft.training.lm import Batches, LmTask, padded, prepare
 from redraft.training.loop import BEST, CHECKPOINT, LOG, Plan, train
 from redraft.training.processes import Share
@@ -74,6 +76,45 @@ def test_an_interrupt_waits_for_a_state_to_go_on_from(
     a, b = (load_file(tmp_path / name / BEST) for name in ("whole", "cut"))
     assert all(torch.equal(a[key], b[key]) for key in a)
     assert (tmp_path / "whole" / LOG).read_text().count("\n") == (tmp_path / "cut" / LOG).read_text().count("\n")
+
+
+def test_half_a_step_is_not_kept(made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(3_000, learning_rate=1e-2, validate_every=1_000, checkpoint_seconds=0)
+    whole = train(_task(made_corpus), plan, tmp_path / "whole", quiet=True)
+    task = _task(made_corpus)
+    last = task.optimizers[-1]
+    assert len(task.optimizers) > 1
+    plain, count = last.step, itertools.count()
+
+    def cut() -> None:
+        if next(count) == 5:
+            raise _KilledError
+        plain()
+
+    monkeypatch.setattr(last, "step", cut)
+    with pytest.raises(_KilledError):
+        train(task, plan, tmp_path / "cut", quiet=True)
+    assert train(_task(made_corpus), plan, tmp_path / "cut", quiet=True) == whole
+    a, b = (load_file(tmp_path / name / BEST) for name in ("whole", "cut"))
+    assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+def test_a_score_is_not_kept_without_its_weights(
+    made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan(3_000, learning_rate=1e-2, validate_every=3_000)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "save_file", full)
+        with pytest.raises(OSError, match="No space"):
+            train(_task(made_corpus), plan, tmp_path, quiet=True)
+    best = train(_task(made_corpus), plan, tmp_path, quiet=True)
+    task = _task(made_corpus)
+    task.module.load_state_dict(load_file(tmp_path / BEST))
+    assert sum(task.validate().values()) == pytest.approx(best, abs=1e-6)
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def diagnose(words: tuple[str, ...], thin: int, out: Path | None, options: Optio
         click.echo(f"{one.name:<22}{one.mean:>9.3f}{one.r_hat:>8.3f}{one.ess:>17.0f}")
     rates = ", ".join(f"{action.value} {rate:.0%}" for action, rate in report.acceptance.items())
     click.echo(f"accepted: {rates}")
-    click.echo(report.verdict)
+    click.echo(f"{report.verdict} Seed {samples.seed}.")
     if out is not None:
         plot(samples, out)
         click.echo(f"traces in {out}")

@@ -1,4 +1,4 @@
-"""redraft explain: the learned prior of a draft as a heat map, words across and actions down."""
+"""redraft explain: the learned prior of a draft as a heat map, words down and actions across."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ _LIGHT, _DARK = (255, 255, 255), (8, 48, 107)
 def explain(draft: str, folder: Path | None, keywords: tuple[str, ...], out: Path | None) -> None:
     """Show where and how the classifier would revise DRAFT.
 
-    Each column is a word, the last one the end; "insert" means before that word. What is no action is copied.
+    Each line is a word, the last one the end; "insert" means before that word. What is no action is copied.
     """
     from rich.console import Console
 
@@ -62,11 +62,11 @@ def _heat_map(words: Sequence[str], table: "Array") -> "Table":
     from redraft.predict.learned import LABELLED
 
     shown = Table(show_edge=False, pad_edge=False, box=None)
-    shown.add_column("")
-    for word in (*words, END):
-        shown.add_column(Text(word), justify="center")
-    for action, row in zip(LABELLED, table, strict=True):
-        shown.add_row(action.value, *(Text(f" {value:.2f} ", style=_style(float(value))) for value in row))
+    shown.add_column("", overflow="fold")
+    for action in LABELLED:
+        shown.add_column(action.value, justify="center", no_wrap=True)
+    for word, column in zip((*words, END), table.T, strict=True):
+        shown.add_row(Text(word), *(Text(f" {value:.2f} ", style=_style(float(value))) for value in column))
     return shown
 
 

@@ -14,8 +14,8 @@ from redraft.interrupt import stop_on_interrupt
 
 def _sample_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
-        click.option("--thin", type=int, default=10, show_default=True, help="Steps between samples."),
-        click.option("--burn-in", type=int, default=200, show_default=True, help="Steps before the first sample."),
+        click.option("--thin", type=int, help="Steps between samples (10)."),
+        click.option("--burn-in", type=int, help="Steps before the first sample (200)."),
         click.option(
             "--samples", type=int, metavar="N", help="Give N draws a chain from the target instead of drafts."
         ),
@@ -28,7 +28,9 @@ def _sample_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("words", nargs=-1, metavar="[WORD | 'A PHRASE']...")
 @_sample_options
 @writing_options
-def generate(words: tuple[str, ...], options: Options, samples: int | None, burn_in: int, thin: int) -> None:
+def generate(
+    words: tuple[str, ...], options: Options, samples: int | None, burn_in: int | None, thin: int | None
+) -> None:
     """Write a sentence that contains the given words and phrases."""
     _write({"keywords": list(words)} if words else {}, options, samples, burn_in, thin)
 
@@ -37,19 +39,24 @@ def generate(words: tuple[str, ...], options: Options, samples: int | None, burn
 @click.argument("template", required=False)
 @_sample_options
 @writing_options
-def infill(template: str | None, options: Options, samples: int | None, burn_in: int, thin: int) -> None:
+def infill(template: str | None, options: Options, samples: int | None, burn_in: int | None, thin: int | None) -> None:
     """Fill the blanks of a TEMPLATE; each ___ takes any number of words."""
     _write({} if template is None else {"template": template}, options, samples, burn_in, thin)
 
 
-def _write(given: dict[str, object], options: Options, samples: int | None, burn_in: int, thin: int) -> None:
+def _write(
+    given: dict[str, object], options: Options, samples: int | None, burn_in: int | None, thin: int | None
+) -> None:
     if samples is not None:
         if options.input is not None or options.output is not None:
             raise InputError("--samples takes one input and prints; give the words on the command line")
         if options.steps is not None or options.num != 1 or options.trace or options.time_limit is not None:
             raise InputError("--samples does not go with --steps, --num, --trace or --time-limit")
+        burn_in, thin = (200 if burn_in is None else burn_in), (10 if thin is None else thin)
         _sample(given, replace(options, kernel=options.kernel or "exact"), samples, burn_in, thin)
         return
+    if burn_in is not None or thin is not None:
+        raise InputError("--burn-in and --thin go with --samples")
     if options.input is not None:
         if given:
             raise InputError("give words on the command line or --input, not both")
@@ -68,6 +75,8 @@ def _write_one(given: dict[str, object], options: Options) -> None:
     from redraft.records import constraints_of, record
 
     constraints = constraints_of({**options.defaults(), **given})
+    for given_word, written in constraints.respelled:
+        click.echo(f"redraft: {given_word!r} is written {written!r}", err=True)
     settings = options.settings()  # refuse what cannot be before the models are loaded
     writer = options.writer()
     settings = writer.complete(settings)
@@ -97,7 +106,8 @@ def _sample(given: dict[str, object], options: Options, num: int, burn_in: int, 
         keys = ("text", "log_prob", "log_target", "chain", "step")
         draws = [{key: getattr(one, key) for key in keys} for one in samples.draws]
         fills = None if constraints.template is None else samples.fills(constraints)
-        click.echo(json.dumps({"target": drawn.target, "samples": draws, "fills": fills}, ensure_ascii=False))
+        about = {"target": drawn.target, "seed": samples.seed}
+        click.echo(json.dumps({**about, "samples": draws, "fills": fills}, ensure_ascii=False))
     elif constraints.template is not None:
         for blank, found in enumerate(samples.fills(constraints), 1):
             click.echo(f"blank {blank}")

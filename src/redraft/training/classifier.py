@@ -34,7 +34,7 @@ from redraft.predict.classifier import (
 from redraft.predict.pieces import PIECES, HubPieces, PieceEncoder, SentencePieces, Splitter, WordIds
 from redraft.predict.readings import XlnetOverReadings
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
-from redraft.synthesis.shards import read_card, read_shard, shard_paths
+from redraft.synthesis.shards import check_shards, read_card, read_shard, shard_paths
 from redraft.synthesis.words import Method
 from redraft.training.label_scores import LabelScores
 from redraft.training.lm import Batches
@@ -122,7 +122,13 @@ class ClassifierTask:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"batch_pieces": self._batch_pieces, "sentences": len(self._train), "data": self._identity}
+        shapes = {name: list(value.shape) for name, value in self._network.state_dict().items()}
+        return {
+            "batch_pieces": self._batch_pieces,
+            "sentences": len(self._train),
+            "data or init": self._identity,
+            "network": hashlib.sha256(json.dumps(shapes).encode()).hexdigest(),
+        }
 
     def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
         """Cross entropy, every class alike; a token is a label to be predicted."""
@@ -300,9 +306,11 @@ def train_classifier(
     card = read_card(data)
     if not card.get("complete"):
         raise InputError(f"{data} is not complete; run redraft synthesize again to finish it")
+    check_shards(data, card)
     network, splitter, base = _start(init, pieces, readers, shape, seed)
     train_data, valid_data = (read_tagged(data, split, splitter) for split in ("train", "valid"))
-    identity = hashlib.sha256(json.dumps([card["shards"], _sha256(base)]).encode()).hexdigest()
+    start = "" if init is None else str(init.resolve())
+    identity = hashlib.sha256(json.dumps([card["shards"], _sha256(base), start]).encode()).hexdigest()
     task = ClassifierTask(
         network, splitter, train_data, valid_data, batch_pieces=batch_pieces, seed=seed, identity=identity
     )

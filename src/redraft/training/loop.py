@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from redraft.errors import InputError
+from redraft.errors import InputError, OutputError
 from redraft.files import replacing
 from redraft.interrupt import stop_on_interrupt
 from redraft.training.processes import WHOLE, Processes, Share, join
@@ -82,6 +82,7 @@ class _Run:
     best: float = math.inf
     train_loss: float = math.nan  # smoothed, per token
     validated: int = 0  # the step after which that was done last
+    is_whole: bool = True  # false while weights are changed
 
 
 def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
@@ -90,7 +91,10 @@ def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
     An interrupt waits for the end of a step: what is saved is a state that an undisturbed run would have had, too.
     """
     processes = join()
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {out}: {error.strerror}") from error
     run = _resume(task, plan, out)
     log = _Log(out / LOG, run.validated) if processes.is_first else None
     saved_at = time.monotonic()
@@ -110,7 +114,7 @@ def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
                     _save(task, plan, run, out)
                     saved_at = time.monotonic()
         finally:
-            if processes.is_first:
+            if processes.is_first and run.is_whole:  # half a step is no state to go on from: the older checkpoint stands
                 _save(task, plan, run, out)
     processes.wait()  # the files are there for all
     return run.best
@@ -129,6 +133,7 @@ def _step(task: Task, plan: Plan, run: _Run, processes: Processes) -> None:
     processes.sum_gradients(task.module.parameters())
     dense = [p for p in task.module.parameters() if p.grad is not None and not p.grad.is_sparse]
     nn.utils.clip_grad_norm_(dense, plan.clip)
+    run.is_whole = False
     for optimizer in task.optimizers:
         for group in optimizer.param_groups:
             group["lr"] = rate
@@ -138,6 +143,7 @@ def _step(task: Task, plan: Plan, run: _Run, processes: Processes) -> None:
     run.train_loss = mean if math.isnan(run.train_loss) else 0.99 * run.train_loss + 0.01 * mean
     run.step += 1
     run.tokens += num_tokens
+    run.is_whole = True
     run.seconds += time.perf_counter() - started
 
 
@@ -148,10 +154,10 @@ def _validate(task: Task, plan: Plan, run: _Run, processes: Processes, out: Path
         parts = task.validate() if processes.is_first else {}
         loss = processes.agree(sum(parts.values()) / max(1, len(parts)))
     if loss < run.best:
-        run.best = loss
         if processes.is_first:
             with replacing(out / BEST) as path:
                 save_file(task.module.state_dict(), path)
+        run.best = loss  # only now: a checkpoint must not know of weights that were not written
     while run.next_validation <= run.tokens:
         run.next_validation += plan.validate_every
     run.validated = run.step

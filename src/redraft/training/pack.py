@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 
 from redraft import corpus as texts
 from redraft.corpus import Encoded
+from redraft.errors import InputError
 from redraft.models.lstm import LstmConfig, LstmLM
 from redraft.models.lstm_files import save_lstm
 from redraft.models.pack import Pack, write_manifest
@@ -35,6 +36,8 @@ def train_pack(
 
     ``test`` is a file of other sentences to report on; ``about`` is added to the card: sources, licences.
     """
+    if test is not None:
+        _test_lines(test)  # before hours of training
     for direction in DIRECTIONS:
         train_lm(
             corpus, direction, out / direction, num_tokens=num_tokens, num_words=num_words, cache=out / "corpus.npz"
@@ -49,7 +52,14 @@ def train_pack(
 def held_out_sets(corpus: Path, test: Path | None = None) -> dict[str, list[str]]:
     """Sentences that nothing was trained on, by the name that they have on a card."""
     sets = {_HELD_OUT: [line for line in texts.sentences(corpus) if texts.is_held_out(line)]}
-    return sets if test is None else {**sets, test.name: list(texts.lines(test))}
+    return sets if test is None else {**sets, test.name: _test_lines(test)}
+
+
+def _test_lines(test: Path) -> list[str]:
+    lines = list(texts.lines(test))
+    if not lines:
+        raise InputError(f"{test} has no sentence to report on")
+    return lines
 
 
 def assemble(
@@ -67,7 +77,7 @@ def assemble(
     """Quantise trained models, measure them, and write them with a card."""
     sets = {_HELD_OUT: data.held_out}
     if test is not None:
-        sets[test.name] = encode(data.vocabulary, texts.lines(test))
+        sets[test.name] = encode(data.vocabulary, _test_lines(test))
     parts: dict[str, Any] = {}
     scores: dict[str, Any] = {}
     for direction, path in weights.items():
