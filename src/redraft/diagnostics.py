@@ -36,10 +36,15 @@ class Report:
     acceptance: dict[Action, float]
     num_chains: int
     num_draws: int  # a chain
+    has_moved: bool
 
     @property
     def verdict(self) -> str:
         """A plain sentence on whether the chains agree."""
+        if not self.has_moved:
+            return (
+                f"No chain has left its first sentence in {self.num_draws} draws, which tells nothing; take more steps."
+            )
         worst = max(self.diagnoses, key=lambda one: one.r_hat)
         least = min(self.diagnoses, key=lambda one: one.ess)
         size = f"{self.num_chains} chains of {self.num_draws} draws"
@@ -87,7 +92,8 @@ def diagnose(samples: Samples) -> Report:
     )
     acceptance = {action: samples.accepted.get(action, 0) / count for action, count in samples.tried.items()}
     chains = samples.by_chain()
-    return Report(diagnoses, acceptance, len(chains), len(chains[0]))
+    has_moved = len({draw.sentence.words for draw in samples.draws}) > 1
+    return Report(diagnoses, acceptance, len(chains), len(chains[0]), has_moved)
 
 
 def _r_hat_and_ess(arviz: Any, values: Array) -> tuple[float, float]:

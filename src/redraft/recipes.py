@@ -111,6 +111,11 @@ def own(pack: Pack) -> str:
     return f"{family}-c" if CLASSIFIER in pack.parts else family
 
 
+def unguided(pack: Pack) -> str:
+    """The same without a classifier: one that asks for words and hardly ever for fewer makes a sampler slow."""
+    return own(pack).removesuffix("-c")
+
+
 def recipe(
     name: str,
     *,

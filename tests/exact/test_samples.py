@@ -143,6 +143,7 @@ def test_a_quantity_that_never_changes_is_no_disagreement(mixed: Samples) -> Non
         tuple(draw for draw in mixed.draws if draw.sentence.words == mixed.draws[0].sentence.words)[:1] * 8, {}, {}, 0
     )
     assert diagnose(still).diagnoses[0].r_hat == 1.0
+    assert "No chain has left its first sentence" in diagnose(still).verdict
 
 
 def test_a_picture(mixed: Samples, tmp_path) -> None:  # type: ignore[no-untyped-def]

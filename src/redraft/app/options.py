@@ -51,7 +51,7 @@ class Options:
         return Settings(self.steps, self.chains, self.num, self.seed, self.time_limit)
 
     def writer(self, *, many_steps: bool = False) -> "Writer":
-        """The writer that was asked for. For ``many_steps`` the pack's own models, unless others are named."""
+        """The writer that was asked for. For ``many_steps`` the pack's own language models, unless others are named."""
         from redraft import load, recipes
         from redraft.models.pack import DEFAULT, open_pack
         from redraft.models.pull import is_pulled
@@ -61,7 +61,7 @@ class Options:
         recipe = self.recipe
         if recipe is None and self.target is None:
             pack = open_pack(self.pack or DEFAULT)
-            recipe = recipes.own(pack) if many_steps else recipes.default(pack)
+            recipe = recipes.unguided(pack) if many_steps else recipes.default(pack)
             if recipe.startswith("l-mcmc") and not many_steps and not is_pulled(recipes.PULLED):
                 print(
                     f"redraft: the small models of pack {pack.name} write this; for better text: "
