@@ -114,9 +114,7 @@ def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
                     _save(task, plan, run, out)
                     saved_at = time.monotonic()
         finally:
-            if (
-                processes.is_first and run.is_whole
-            ):  # half a step is no state to go on from: the older checkpoint stands
+            if processes.is_first and run.is_whole:  # half a step is nothing to go on from: the older one stands
                 _save(task, plan, run, out)
     processes.wait()  # the files are there for all
     return run.best
