@@ -32,6 +32,11 @@ class _KilledError(Exception):
     pass
 
 
+def _assert_same_weights(*folders: Path) -> None:
+    a, b = (load_file(folder / BEST) for folder in folders)
+    assert all(torch.equal(a[key], b[key]) for key in a)
+
+
 def test_a_run_that_was_cut_off_ends_with_the_same_weights(
     made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,8 +54,7 @@ def test_a_run_that_was_cut_off_ends_with_the_same_weights(
         with pytest.raises(_KilledError):
             train(task, _PLAN, tmp_path / "cut", quiet=True)
     assert train(_task(made_corpus), _PLAN, tmp_path / "cut", quiet=True) == whole
-    a, b = (load_file(tmp_path / name / BEST) for name in ("whole", "cut"))
-    assert all(torch.equal(a[key], b[key]) for key in a)
+    _assert_same_weights(tmp_path / "whole", tmp_path / "cut")
     logs = [list(csv.DictReader((tmp_path / name / LOG).read_text().splitlines())) for name in ("whole", "cut")]
     assert [row["valid_loss"] for row in logs[0]] == [row["valid_loss"] for row in logs[1]]
     assert float(logs[0][-1]["valid_loss"]) < float(logs[0][0]["valid_loss"]) - 0.3
@@ -73,8 +77,7 @@ def test_an_interrupt_waits_for_a_state_to_go_on_from(
     with pytest.raises(KeyboardInterrupt):
         train(task, plan, tmp_path / "cut", quiet=True)
     assert train(_task(made_corpus), plan, tmp_path / "cut", quiet=True) == whole
-    a, b = (load_file(tmp_path / name / BEST) for name in ("whole", "cut"))
-    assert all(torch.equal(a[key], b[key]) for key in a)
+    _assert_same_weights(tmp_path / "whole", tmp_path / "cut")
     assert (tmp_path / "whole" / LOG).read_text().count("\n") == (tmp_path / "cut" / LOG).read_text().count("\n")
 
 
@@ -95,8 +98,7 @@ def test_half_a_step_is_not_kept(made_corpus: Path, tmp_path: Path, monkeypatch:
     with pytest.raises(_KilledError):
         train(task, plan, tmp_path / "cut", quiet=True)
     assert train(_task(made_corpus), plan, tmp_path / "cut", quiet=True) == whole
-    a, b = (load_file(tmp_path / name / BEST) for name in ("whole", "cut"))
-    assert all(torch.equal(a[key], b[key]) for key in a)
+    _assert_same_weights(tmp_path / "whole", tmp_path / "cut")
 
 
 def test_a_score_is_not_kept_without_its_weights(
