@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -39,7 +39,13 @@ def run_batch(options: Options) -> None:
             writer = options.writer()
             batch.refuse_other_settings(writer, settings, kept, path)
         if left:
-            with stop_on_interrupt() as stopped, _progress(len(inputs), len(inputs) - len(left)) as advance:
+            steps = writer.complete(settings).steps or 0
+            with stop_on_interrupt() as stopped, _Bar(len(inputs), len(inputs) - len(left), steps) as bar:
+
+                def goes_on(num: int) -> bool:
+                    bar.step(num)
+                    return not stopped()
+
                 finished = batch.work(
                     writer,
                     settings,
@@ -47,8 +53,8 @@ def run_batch(options: Options) -> None:
                     file,
                     batch=options.batch,
                     trace=options.trace,
-                    goes_on=lambda _: not stopped(),
-                    done=advance,
+                    goes_on=goes_on,
+                    done=bar.done,
                 )
             if not finished:
                 again = "; run the same command again to go on" if options.output else ""
@@ -119,12 +125,28 @@ def _results(name: str | None) -> Iterator[tuple[IO[str], list[dict[str, Any]]]]
         yield found
 
 
-@contextmanager
-def _progress(total: int, done: int) -> Iterator[Callable[[int], None]]:
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda count: None
-        return
-    with Progress(console=console) as progress:
-        task = progress.add_task("inputs", total=total, completed=done)
-        yield lambda count: progress.advance(task, count)
+class _Bar:
+    """A progress bar over inputs that moves with every step of a batch; nothing where nobody looks."""
+
+    def __init__(self, total: int, done: int, steps: int):
+        console = Console(stderr=True)
+        self._progress = Progress(console=console, disable=not console.is_terminal)
+        self._task = self._progress.add_task("inputs", total=total, completed=done)
+        self._num_done, self._steps, self._part = done, steps, 0.0
+
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def step(self, num: int) -> None:
+        """So many inputs take a step."""
+        if self._steps:
+            self._part += num / self._steps
+            self._progress.update(self._task, completed=self._num_done + self._part)
+
+    def done(self, num: int) -> None:
+        self._num_done, self._part = self._num_done + num, 0.0
+        self._progress.update(self._task, completed=self._num_done)
