@@ -101,7 +101,7 @@ def test_settings_that_cannot_be(wrong: dict[str, int]) -> None:
 def test_a_lone_ban_is_one_word(writer: Writer) -> None:
     with pytest.raises(ConstraintError, match="'dog' is banned and required"):
         writer.generate("dog", ban="dog")
-    with pytest.raises(InputError, match="there is no order 'backwards'; choose one of: given, any"):
+    with pytest.raises(ConstraintError, match="order must be 'given' or 'any', not 'backwards'"):
         writer.generate("dog", order="backwards")
 
 

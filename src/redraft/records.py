@@ -34,9 +34,7 @@ def constraints_of(given: Mapping[str, Any]) -> Constraints:
             raise InputError(f"template must be a text, not {given['template']!r}")
         fields["template"] = given["template"]
     if given.get("order") is not None:
-        if given["order"] not in [order.value for order in Order]:
-            raise InputError(f"order must be 'given' or 'any', not {given['order']!r}")
-        fields["order"] = Order(given["order"])
+        fields["order"] = Order.named(given["order"])
     return Constraints(**fields)
 
 

@@ -12,6 +12,8 @@ from redraft.errors import InputError
 from redraft.sampler import Chain, Revision, Sampler, State
 from redraft.sentence import FREE, Action, Constraints, Sentence
 
+BURN_IN, THIN = 200, 10  # steps before the first draw, and between draws
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -70,8 +72,8 @@ def sample(
     constraints: Constraints,
     *,
     num: int,
-    burn_in: int = 200,
-    thin: int = 10,
+    burn_in: int = BURN_IN,
+    thin: int = THIN,
     chains: int = 1,
     seed: int | None = None,
     observe: Callable[[int], bool] | None = None,

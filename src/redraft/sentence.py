@@ -39,6 +39,13 @@ class Order(enum.Enum):
     GIVEN = "given"
     ANY = "any"
 
+    @classmethod
+    def named(cls, name: object) -> "Order":
+        """The order of a name that a person gave."""
+        if name not in [order.value for order in cls]:
+            raise ConstraintError(f"order must be 'given' or 'any', not {name!r}")
+        return cls(name)
+
 
 FREE = -1  # the lock of a word that no constraint holds; a constraint's words carry its index
 ENDING = -2  # the lock of the last word where the constraints say how a sentence may end

@@ -169,9 +169,7 @@ class Writer:
         settings: Settings | None = None,
     ) -> Draft:
         """A sentence with the given words or phrases in it."""
-        if order not in (known := [one.value for one in Order]):
-            raise InputError(f"there is no order {order!r}; choose one of: {', '.join(known)}")
-        constraints = Constraints(keywords, None, Order(order), _several(ban), min_words, max_words)
+        constraints = Constraints(keywords, None, Order.named(order), _several(ban), min_words, max_words)
         return self.write(constraints, settings)[0]
 
     def infill(

@@ -52,7 +52,6 @@ def _write(
             raise InputError("--samples takes one input and prints; give the words on the command line")
         if options.steps is not None or options.num != 1 or options.trace or options.time_limit is not None:
             raise InputError("--samples does not go with --steps, --num, --trace or --time-limit")
-        burn_in, thin = (200 if burn_in is None else burn_in), (10 if thin is None else thin)
         _sample(given, replace(options, kernel=options.kernel or "exact"), samples, burn_in, thin)
         return
     if burn_in is not None or thin is not None:
@@ -94,10 +93,12 @@ def _write_one(given: dict[str, object], options: Options) -> None:
         show_draft(draft, constraints, trace=options.trace)
 
 
-def _sample(given: dict[str, object], options: Options, num: int, burn_in: int, thin: int) -> None:
+def _sample(given: dict[str, object], options: Options, num: int, burn_in: int | None, thin: int | None) -> None:
     """Draws from the target: as JSON, or the most frequent sentences, or the most frequent fillings of each blank."""
     from redraft.app.draws import draw
+    from redraft.sampling import BURN_IN, THIN
 
+    burn_in, thin = BURN_IN if burn_in is None else burn_in, THIN if thin is None else thin
     drawn = draw(given, options, num=num, burn_in=burn_in, thin=thin)
     samples, constraints = drawn.samples, drawn.constraints
     if not samples.draws:

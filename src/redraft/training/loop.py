@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from redraft.errors import InputError, OutputError
+from redraft.errors import InputError
 from redraft.files import replacing
 from redraft.interrupt import stop_on_interrupt
 from redraft.training.processes import WHOLE, Processes, Share, join
@@ -91,10 +91,6 @@ def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
     An interrupt waits for the end of a step: what is saved is a state that an undisturbed run would have had, too.
     """
     processes = join()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write to {out}: {error.strerror}") from error
     run = _resume(task, plan, out)
     log = _Log(out / LOG, run.validated) if processes.is_first else None
     saved_at = time.monotonic()
