@@ -15,6 +15,9 @@ def test_soft_scores() -> None:
     assert prefer("runs to", 2.0).log_weight(_SENTENCE) == 2
     assert prefer("to runs", 2.0).log_weight(_SENTENCE) == 0
     assert prefer_length(8, 0.5).log_weight(_SENTENCE) == -1
+    for words, strength in ((0, 0.5), (-5, 0.5), (8, -1.0), (8, float("nan"))):
+        with pytest.raises(InputError, match="a length must be at least 1"):
+            prefer_length(words, strength)
     assert penalise_repetition(0.7).log_weight(_SENTENCE) == pytest.approx(-0.7)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft.errors import CorpusError
+from redraft.files import sha256
 
 # One sentence in 400 is held out. The choice hangs on the sentence alone, so every model that is trained on a corpus
 # holds out the same ones, whatever the order of files and lines.
@@ -28,7 +29,17 @@ def text_files(folder: Path) -> list[Path]:
     found = sorted(path for path in folder.iterdir() if path.name.endswith((".txt", ".txt.xz")))
     if not found:
         raise CorpusError(f"{folder} has no .txt or .txt.xz file; put one sentence a line into such files")
+    if odd := [path for path in found if not path.is_file()]:
+        raise CorpusError(f"{odd[0]} is not a file that can be read; remove it or give it another name")
     return found
+
+
+def file_hashes(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each text file of a corpus folder, by name."""
+    try:
+        return {path.name: sha256(path) for path in text_files(folder)}
+    except OSError as error:
+        raise CorpusError(f"cannot read {error.filename}: {error.strerror or error}") from error
 
 
 def _open(path: Path) -> IO[str]:

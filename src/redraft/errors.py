@@ -23,3 +23,8 @@ class CorpusError(RedraftError):
 
 class OutputError(RedraftError):
     """A result cannot be written."""
+
+
+def reason(error: BaseException) -> str:
+    """What another library says went wrong, in part of a line."""
+    return " ".join(str(error).split())[:160] or type(error).__name__

@@ -1,11 +1,18 @@
 """Files that are either whole or not there."""
 
+import glob
+import hashlib
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from redraft.errors import OutputError
+from safetensors import SafetensorError
+
+from redraft.errors import OutputError, reason
+
+_LEFTOVER_SECONDS = 3600
 
 
 @contextmanager
@@ -18,6 +25,7 @@ def replacing(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _clear_leftovers(path)
         mode = _new_mode(partial)
     except OSError as error:
         raise OutputError(f"cannot write to {path.parent}: {error.strerror}") from error
@@ -25,8 +33,26 @@ def replacing(path: Path) -> Iterator[Path]:
         yield partial
         partial.chmod(mode)
         os.replace(partial, path)
+    except (OSError, SafetensorError) as error:  # safetensors reports a full disk in its own way
+        told = (isinstance(error, OSError) and error.strerror) or reason(error)
+        raise OutputError(f"cannot write {path}: {told}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _clear_leftovers(path: Path) -> None:
+    """Remove what writers that were killed left behind. No write takes as long as they have lain there."""
+    for old in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        with suppress(OSError):
+            if time.time() - old.stat().st_mtime > _LEFTOVER_SECONDS:
+                old.unlink()
+
+
+def sha256(path: Path) -> str:
+    """What identifies the content of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def ordinary_modes(folder: Path) -> None:

@@ -43,6 +43,8 @@ def prefer(word: str, weight: float) -> SoftScore:
 
 def prefer_length(words: int, strength: float = 0.5) -> SoftScore:
     """Divide the probability by exp(strength) for every word that a sentence is longer or shorter."""
+    if words < 1 or not (strength >= 0 and np.isfinite(strength)):
+        raise InputError(f"a length must be at least 1 and its strength at least 0, not {words} and {strength}")
     return SoftScore(f"length {words}~{strength:g}", lambda given: -strength * abs(num_words(given) - words), words)
 
 

@@ -82,7 +82,7 @@ def is_clitic(token: str) -> bool:
 
 def is_negation(token: str) -> bool:
     """Whether a token makes another word of the one before it: won't."""
-    return token.lower() in ("'t", "\u2019t")
+    return token.lower() in ("'t", "\u2019t", "\u02bct")
 
 
 class _Spacing:

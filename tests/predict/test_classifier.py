@@ -7,12 +7,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from redraft.errors import PackError
+from redraft.errors import InputError, PackError
 from redraft.predict import classifier as module
 from redraft.predict.classifier import LABELS, Classifier, load_classifier
 from redraft.predict.pieces import SentencePieces
 from redraft.predict.xlnet import XlnetTokenClassifier
 from redraft.training.classifier import classifier_from, save_classifier
+from tests.predict.conftest import TINY
 
 _SENTENCES = [
     ("the", "dog", "sees", "the", "ball", "."),
@@ -153,6 +154,27 @@ def test_what_is_no_classifier_is_refused(saved: Path, tmp_path: Path) -> None:
     _change(saved, id2label={"0": "person", "1": "place"})
     with pytest.raises(PackError, match="classifier of person, place; redraft needs copy"):
         load_classifier(saved)
+
+
+@pytest.mark.parametrize("config", ["[]", '{"id2label": ["copy"]}'])
+def test_an_odd_configuration_is_refused(tmp_path: Path, config: str) -> None:
+    (tmp_path / "config.json").write_text(config)
+    with pytest.raises(PackError):
+        load_classifier(tmp_path)
+
+
+def test_it_can_start_from_a_classifier_of_other_labels(saved: Path, network: XlnetTokenClassifier) -> None:
+    weights = load_file(saved / "model.safetensors")
+    weights |= {"classifier.weight": torch.ones(9, TINY["d_model"]), "classifier.bias": torch.ones(9)}
+    save_file(weights, saved / "model.safetensors")
+    _change(saved, id2label={str(i): f"label {i}" for i in range(9)})
+    started, _ = classifier_from(saved, seed=1)
+    assert started.state_dict()["classifier.bias"].shape == (len(LABELS),)
+    given = weights["transformer.layer.0.ff.layer_1.weight"].float()
+    torch.testing.assert_close(started.state_dict()["transformer.layer.0.ff.layer_1.weight"], given)
+    _change(saved, d_inner=8)
+    with pytest.raises(InputError, match=r"does not hold what config.json describes"):
+        classifier_from(saved)
 
 
 def test_it_can_start_from_a_language_model(saved: Path, network: XlnetTokenClassifier) -> None:

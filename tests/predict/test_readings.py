@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 
 import redraft
 from redraft import text
+from redraft.app.explain import explain
 from redraft.errors import PackError
 from redraft.models.base import Slot
 from redraft.models.lstm_files import load_lstm
@@ -112,6 +114,14 @@ def test_it_trains_and_guides_from_a_pack(made_corpus: Path, tiny_pack: Pack, tm
     )
     near = load_classifier(tmp_path / "out", pack=tiny_pack).log_probs(_SENTENCES[:1])[0]
     assert np.abs(np.exp(pack_classifier(pack).log_probs(_SENTENCES[:1])[0]) - np.exp(near)).max() < 0.05
+    options = {**settings, "epochs": 0.1}
+    train_classifier(tmp_path / "data", tmp_path / "more", init=tmp_path / "out", readers=tiny_pack, **options)
+    for arguments in (
+        ["--classifier", str(tmp_path / "more"), "--pack", str(tiny_pack.folder)],
+        ["--pack", str(pack.folder)],
+    ):
+        shown = CliRunner().invoke(explain, ["the dog", *arguments])
+        assert shown.exit_code == 0, shown.output
     writer = redraft.load(str(pack.folder), num_candidates=3, recipe="l-mcmc-c")
     assert writer.generate("dog", settings=redraft.Settings(steps=5, seed=1)).constraints_met
 

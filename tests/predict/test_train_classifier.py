@@ -94,19 +94,39 @@ def test_bad_data_is_refused(data: Path, pieces: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(data, tmp_path / "copy")
     first, *_ = sorted(copy.glob("train-*.parquet"))
     first.rename(tmp_path / "lost")
-    with pytest.raises(InputError, match=rf"does not hold the shards of its {CARD} \({first.name}\)"):
+    with pytest.raises(InputError, match=rf"has lost {first.name}; run redraft synthesize again"):
         train_classifier(copy, tmp_path / "out", pieces=pieces)
     shutil.copyfile(next(copy.glob("valid-*.parquet")), first)
     with pytest.raises(InputError, match=rf"{first.name} is not the shard of the {CARD}"):
         train_classifier(copy, tmp_path / "out", pieces=pieces)
     with pytest.raises(InputError, match="multiple of its 4 heads, not 10"):
         train_classifier(data, tmp_path / "out", pieces=pieces, shape={"d_model": 10, "n_head": 4})
+    for path in shutil.copytree(data, tmp_path / "unvalidated").glob("valid-*"):
+        path.unlink()
+    known = {name: value for name, value in read_card(data)["shards"].items() if name.startswith("train")}
+    write_card(tmp_path / "unvalidated", read_card(data) | {"shards": known})
+    with pytest.raises(InputError, match=r"no valid shard.* --num-valid above 0"):
+        train_classifier(tmp_path / "unvalidated", tmp_path / "out", pieces=pieces)
     write_card(tmp_path, read_card(data) | {"complete": False})
     with pytest.raises(InputError, match="not complete"):
         train_classifier(tmp_path, tmp_path / "out", pieces=pieces)
     (tmp_path / CARD).write_text("{}")
     with pytest.raises(InputError, match="is not a card"):
         train_classifier(tmp_path, tmp_path / "out", pieces=pieces)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--epochs", "inf"), ("--epochs", "nan"), ("--learning-rate", "0"), ("--seed", str(1 << 64))]
+)
+def test_numbers_that_cannot_be_used(data: Path, tmp_path: Path, option: str, value: str) -> None:
+    result = CliRunner().invoke(command, ["--data", str(data), "--out", str(tmp_path), option, value])
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option}'" in result.output
+
+
+def test_the_shortest_training_is_one_step(data: Path, pieces: Path, tmp_path: Path) -> None:
+    train_classifier(data, tmp_path, pieces=pieces, shape=TINY, epochs=1e-9, batch_pieces=512, quiet=True)
+    assert load_classifier(tmp_path).log_probs([("the",)])[0].shape == (2, len(LABELS))
 
 
 def test_scores_by_hand() -> None:

@@ -74,6 +74,12 @@ def test_adding_marks_the_word_too_many(start: int, end: int, gap: int, words: s
     assert added(segment(["a", "b", "c"], start, end), gap, "X") == Labelled(words.split(), labels)
 
 
+@pytest.mark.parametrize("gap", [1, 2])
+def test_of_equal_words_the_last_is_one_too_many(gap: int) -> None:
+    part = segment(["a", "b", "c"], 0, 3)
+    assert added(part, gap, "b") == Labelled(["a", "b", "b", "c"], [0, 0, 0, 3, 0, 0])
+
+
 def test_spoiling_leaves_its_argument_alone() -> None:
     part = segment(["a", "b", "c"], 0, 3)
     replaced(part, 0, "X"), added(part, 0, "X"), dropped(part, {0})

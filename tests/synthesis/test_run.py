@@ -14,10 +14,11 @@ from redraft import corpus, text
 from redraft.app.synthesize import synthesize
 from redraft.errors import CorpusError, InputError
 from redraft.models.pack import Pack
+from redraft.synthesis.labels import Label
 from redraft.synthesis.masked_lstm import PackMaskedLm
 from redraft.synthesis.recipes import HEAVY_INSERT, PAPER
 from redraft.synthesis.run import Settings, synthesise
-from redraft.synthesis.shards import read_card, read_shard, shard_paths
+from redraft.synthesis.shards import Row, read_card, read_shard, shard_paths, write_card
 from redraft.synthesis.words import Method
 
 _SCRIPT = """
@@ -79,6 +80,11 @@ def test_no_sentence_is_doubled_or_missing(made_corpus: Path, tmp_path: Path) ->
     assert sum(counts["label"].values()) == sum(len(row.labels) for row in rows)
 
 
+def _mended(row: Row) -> list[str]:
+    """The words without those that are labelled as too many."""
+    return [word for word, label in zip(row.words, row.labels[1:], strict=False) if label != Label.DELETE]
+
+
 def test_the_splits_keep_apart_and_the_corpus_is_used_evenly(made_corpus: Path, tmp_path: Path) -> None:
     synthesise(_settings(made_corpus, num=6 * 200, num_valid=6 * 40), tmp_path)
     lines = {tuple(word.lower() for word in text.tokenise(line)): line for line in corpus.sentences(made_corpus)}
@@ -87,11 +93,37 @@ def test_the_splits_keep_apart_and_the_corpus_is_used_evenly(made_corpus: Path, 
         sources: dict[int, set[str]] = {}
         for row in rows:
             if row.recipe == "delete-whole":
-                kept = [w.lower() for w, label in zip(row.words, row.labels[1:], strict=False) if label != 3]
-                sources.setdefault(row.source, set()).add(lines[tuple(kept)])
+                kept = tuple(word.lower() for word in _mended(row))
+                sources.setdefault(row.source, set()).add(lines[kept])
         found = [line for found in sources.values() for line in found]
         assert all(corpus.is_held_out(line) == held_out for line in found)
         assert len(found) == (40 if held_out else 200)  # the few held-out ones are used again and again
+
+
+def test_source_sentences_are_spread_over_the_corpus(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for file in range(2):
+        lines = (f"Sentence {file * 2000 + n} stands in a long line of others.\n" for n in range(2000))
+        (folder / f"{file}.txt").write_text("".join(lines))
+    synthesise(_settings(folder, num=6 * 200, num_valid=0), tmp_path / "out")
+    rows = [row for path in shard_paths(tmp_path / "out", "train") for row in read_shard(path)]
+    places = [int(_mended(row)[1]) for row in rows if row.recipe == "delete-whole"]
+    for quarter in range(4):
+        assert sum(quarter * 1000 <= place < (quarter + 1) * 1000 for place in places) == pytest.approx(50, abs=2)
+
+
+def test_only_training_sentences_are_cut_down(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    short, long = "One two three four five six {}.\n", "One two three four five six seven eight nine ten {}.\n"
+    (folder / "one.txt").write_text("".join((short, long)[n % 2].format(n) for n in range(2000)))
+    synthesise(_settings(folder, num=600, num_valid=600, max_words=9), tmp_path / "out")
+    longest = {
+        split: max(len(row.words) for path in shard_paths(tmp_path / "out", split) for row in read_shard(path))
+        for split in ("train", "valid")
+    }
+    assert longest == {"train": 9, "valid": 13}  # with a word too many
 
 
 def test_both_methods(made_corpus: Path, tiny_pack: Pack, tmp_path: Path) -> None:
@@ -128,6 +160,30 @@ def test_shards_of_unknown_origin_are_not_mixed_in(made_corpus: Path, tmp_path: 
         synthesise(_settings(made_corpus), tmp_path)
 
 
+def test_what_lies_in_a_folder_is_checked(made_corpus: Path, tmp_path: Path) -> None:
+    settings = _settings(made_corpus, num=1200, num_valid=6)
+    card = synthesise(settings, tmp_path)
+    first, second = (tmp_path / f"train-0000{n}.parquet" for n in range(2))
+    whole = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(InputError, match=rf"{first.name} is not the shard of the card.json; remove it"):
+        synthesise(settings, tmp_path)
+    first.unlink()
+    assert synthesise(settings, tmp_path) == card
+    assert first.read_bytes() == whole
+    (tmp_path / "train-99999.parquet").write_bytes(whole)
+    with pytest.raises(InputError, match=r"train-99999.parquet is no part of the data"):
+        synthesise(settings, tmp_path)
+    (tmp_path / "train-99999.parquet").unlink()
+    write_card(tmp_path, {key: value for key, value in card.items() if key != "shards"} | {"complete": False})
+    first.write_bytes(whole[:100])  # where the run was not finished nobody knows what should be there
+    with pytest.raises(InputError, match=rf"{first.name} is damaged; remove it"):
+        synthesise(settings, tmp_path)
+    (tmp_path / "words.txt").unlink()
+    with pytest.raises(InputError, match=r"lost its words.txt"):
+        synthesise(settings, tmp_path)
+
+
 def test_a_bad_corpus_is_refused_before_any_work(tmp_path: Path) -> None:
     bad = tmp_path / "bad"
     out = tmp_path / "out"
@@ -144,6 +200,10 @@ def test_a_bad_corpus_is_refused_before_any_work(tmp_path: Path) -> None:
         (bad / "one.txt").write_bytes(content)
         with pytest.raises(CorpusError, match=message):
             synthesise(_settings(bad), out)
+    (bad / "one.txt").unlink()
+    (bad / "one.txt").mkdir()
+    with pytest.raises(CorpusError, match=r"one.txt is not a file"):
+        synthesise(_settings(bad), out)
     assert not out.exists()
 
 

@@ -1,13 +1,33 @@
 """Scores of single sentences are those of all sentences together."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from redraft.corpus import is_held_out
 from redraft.models.lstm import LstmConfig, LstmLM
 from redraft.models.vocabulary import SPECIALS, Vocabulary
-from redraft.training.lm import DIRECTIONS, Direction, encode, nll_per_word, sentence_nll
+from redraft.training.lm import DIRECTIONS, Direction, encode, nll_per_word, prepare, sentence_nll
 
 _LINES = ["A dog sees the sea .", "The dog .", "Sea ?", "the dog sees a dog , but not the sea ."]
+
+
+def test_what_is_kept_is_that_of_the_text(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("".join(f"A dog sees the sea number {n} .\n" for n in range(2000)))
+    first = prepare(tmp_path, 50, tmp_path / "kept.npz", quiet=True)
+    assert prepare(tmp_path, 50, tmp_path / "kept.npz", quiet=True).vocabulary.words == first.vocabulary.words
+    (tmp_path / "one.txt").write_text((tmp_path / "one.txt").read_text().replace("dog", "cat"))
+    changed = prepare(tmp_path, 50, tmp_path / "kept.npz", quiet=True)
+    assert "cat" in changed.vocabulary
+    assert "dog" not in changed.vocabulary
+
+
+def test_words_of_held_out_sentences_alone_are_unknown(tmp_path: Path) -> None:
+    lines = [f"A dog sees the sea number w{n} ." for n in range(2000)]
+    (tmp_path / "one.txt").write_text("\n".join(lines))
+    vocabulary = prepare(tmp_path, 5000, quiet=True).vocabulary
+    assert all((line.split()[-2] in vocabulary) != is_held_out(line) for line in lines)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

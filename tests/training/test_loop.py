@@ -12,12 +12,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from redraft.errors import CorpusError, InputError
+from redraft.errors import CorpusError, InputError, OutputError
 from redraft.models.lstm import LstmConfig
 from redraft.training import loop
 from redraft.training.lm import Batches, LmTask, padded, prepare
 from redraft.training.loop import BEST, CHECKPOINT, LOG, Plan, train
 from redraft.training.processes import Share
+from tests.full_disk import file_limit
 
 
 def _task(corpus: Path, **changes: int) -> LmTask:
@@ -111,12 +112,21 @@ def test_a_score_is_not_kept_without_its_weights(
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "save_file", full)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(OutputError, match="No space"):
             train(_task(made_corpus), plan, tmp_path, quiet=True)
     best = train(_task(made_corpus), plan, tmp_path, quiet=True)
     task = _task(made_corpus)
     task.module.load_state_dict(load_file(tmp_path / BEST))
     assert sum(task.validate().values()) == pytest.approx(best, abs=1e-6)
+
+
+def test_a_full_disk_leaves_the_older_checkpoint(made_corpus: Path, tmp_path: Path) -> None:
+    train(_task(made_corpus), Plan(1_000, learning_rate=1e-2), tmp_path, quiet=True)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    with file_limit(3_000), pytest.raises(OutputError, match=r"cannot write .*: .*File too large"):
+        train(_task(made_corpus), Plan(2_000, learning_rate=1e-2), tmp_path, quiet=True)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    train(_task(made_corpus), Plan(2_000, learning_rate=1e-2), tmp_path, quiet=True)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from redraft.models.xlnet_pack import load_readers, part_for
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
 from redraft.training.classifier import save_classifier
+from redraft.training.pack import train_pack
 from redraft.training.parts import Additions, add_parts
 from redraft.writer import Settings
 from tests.xlnets import TINY, make_network
@@ -323,8 +325,32 @@ def test_nothing_to_add_is_refused(tiny_pack: Pack, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name what to add"):
         add_parts(tiny_pack, tmp_path / "pack", Additions(), {})
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(InputError, match="not empty; choose a new folder"):
+    with pytest.raises(InputError, match="not an empty folder; choose a new one"):
         add_parts(tiny_pack, tmp_path, Additions(["some"]), {})
+    with pytest.raises(InputError, match="not an empty folder"):
+        add_parts(tiny_pack, tmp_path / "file", Additions(["some"]), {})
+
+
+def test_what_cannot_be_added_in_place_changes_nothing(tiny_pack: Pack, xlnet: Path, tmp_path: Path) -> None:
+    pack = open_pack(str(shutil.copytree(tiny_pack.folder, tmp_path / "pack")))
+    with pytest.raises(RedraftError, match=r"config.json"):
+        add_parts(pack, pack.folder, Additions([str(xlnet)], tmp_path), _SETS)
+    assert open_pack(str(pack.folder)).fingerprint == tiny_pack.fingerprint
+    assert not (pack.folder / "xlnet").exists()
+
+
+def test_a_pack_is_trained_and_made_again(xlnet: Path, made_corpus: Path, tmp_path: Path) -> None:
+    def make(added: Additions | None) -> Pack:
+        return train_pack(made_corpus, tmp_path, "new", num_tokens=2000, num_words=50, added=added)
+
+    with pytest.raises(RedraftError, match=r"config.json"):
+        make(Additions(classifier=tmp_path / "nowhere"))
+    assert not list(tmp_path.iterdir())  # before any training
+    pack = make(Additions([str(xlnet)]))
+    assert "xlnet" in pack.parts
+    again = make(None)
+    assert sorted(again.parts) == ["backward", "forward"]
+    assert not [name for name in again.manifest["files"] if "xlnet" in name or "pieces" in name]
 
 
 def test_parts_are_added_on_the_command_line(

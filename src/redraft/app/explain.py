@@ -20,9 +20,10 @@ _LIGHT, _DARK = (255, 255, 255), (8, 48, 107)
 @click.command()
 @click.argument("draft")
 @click.option("--classifier", "folder", type=click.Path(path_type=Path), help="Folder of another classifier.")
+@click.option("--pack", help="Pack that has the classifier, or the LSTM models that it reads by.")
 @click.option("--keyword", "keywords", multiple=True, help="A word of the draft that may not be touched; repeat it.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the heat map to this PNG file as well.")
-def explain(draft: str, folder: Path | None, keywords: tuple[str, ...], out: Path | None) -> None:
+def explain(draft: str, folder: Path | None, pack: str | None, keywords: tuple[str, ...], out: Path | None) -> None:
     """Show where and how the classifier would revise DRAFT.
 
     Each line is a word, the last one the end; "insert" means before that word. What is no action is copied.
@@ -39,19 +40,20 @@ def explain(draft: str, folder: Path | None, keywords: tuple[str, ...], out: Pat
         raise InputError("the draft is empty; give some words")
     if unknown := [word for word in keywords if word not in words]:
         raise InputError(f"the keyword {unknown[0]!r} is not a word of the draft")
-    table = prior_table(find_classifier(folder), words, frozenset(keywords))
+    table = prior_table(find_classifier(folder, pack), words, frozenset(keywords))
     Console().print(_heat_map(words, table))
     if out is not None:
         draw([(words, table)], out)
         click.echo(f"wrote {out}")
 
 
-def find_classifier(folder: Path | None) -> "Classifier":
-    """The classifier that is explained. The one place that decides which one that is when none is named."""
+def find_classifier(folder: Path | None, pack: str | None) -> "Classifier":
+    """The classifier that is explained: the one in a folder, which may read by the models of a pack, or the pack's."""
     from redraft.models.pack import DEFAULT, open_pack
     from redraft.predict.classifier import load_classifier, pack_classifier
 
-    return load_classifier(folder) if folder is not None else pack_classifier(open_pack(DEFAULT))
+    opened = open_pack(pack or DEFAULT)
+    return pack_classifier(opened) if folder is None else load_classifier(folder, pack=opened)
 
 
 def _heat_map(words: Sequence[str], table: "Array") -> "Table":

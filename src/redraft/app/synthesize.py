@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from redraft.app.training_options import seed_option
+
 if TYPE_CHECKING:
     from redraft.synthesis.run import LoadMaskedLm
 
@@ -33,7 +35,7 @@ def _several(choices: tuple[str, ...]) -> Callable[[click.Context, click.Paramet
 @click.option(
     "--num-valid", type=click.IntRange(0), default=24_000, show_default=True, help="Sentences to validate on."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @click.option(
     "--method",
     callback=_several(_METHODS),

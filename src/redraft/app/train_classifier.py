@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from redraft.app.training_options import threads_option
+from redraft.app.training_options import Positive, seed_option, threads_option
 
 _PATH = click.Path(path_type=Path)
 
@@ -13,16 +13,16 @@ _PATH = click.Path(path_type=Path)
 @click.option("--data", type=_PATH, required=True, help="Folder that redraft synthesize made.")
 @click.option("--out", type=_PATH, required=True, help="Folder for checkpoints and the classifier.")
 @click.option("--init", type=_PATH, help="Start from this model: an XLNet, or any encoder that transformers can load.")
-@click.option("--readers", metavar="NAME|DIR", help="Start from scratch over what the LSTM models of this pack read.")
+@click.option("--readers", metavar="NAME|DIR", help="Pack by whose LSTM models it reads; from scratch unless --init.")
 @click.option("--pieces", type=_PATH, help="SentencePiece vocabulary to start from scratch with.")
 @click.option("--corpus", type=_PATH, help="Without these three: text to make the vocabulary from.")
-@click.option("--epochs", type=click.FloatRange(0, min_open=True), default=2.0, show_default=True)
-@click.option("--learning-rate", type=click.FloatRange(0, min_open=True), help="2e-3 from scratch, 1e-4 after --init.")
+@click.option("--epochs", type=Positive(), default=2.0, show_default=True)
+@click.option("--learning-rate", type=Positive(), help="2e-3 from scratch, 1e-4 after --init.")
 @click.option("--batch", "batch_pieces", type=click.IntRange(64), default=3072, show_default=True, help="Sub-tokens.")
 @click.option("--layers", type=click.IntRange(1), default=4, show_default=True, help="Layers, for scratch.")
 @click.option("--size", type=click.IntRange(4), default=192, show_default=True, help="Width of a layer, for scratch.")
 @click.option("--inner", type=click.IntRange(1), default=512, show_default=True, help="Feed-forward size, for scratch.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @threads_option
 def train_classifier(
     data: Path,

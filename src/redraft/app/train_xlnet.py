@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from redraft.app.training_options import Count, threads_option
+from redraft.app.training_options import Count, Positive, seed_option, threads_option
 
 if TYPE_CHECKING:
     from redraft.models.xlnet import Order
 
 _PATH = click.Path(path_type=Path)
-_RATE = click.FloatRange(0, min_open=True)
 
 
 @click.command(name="xlnet-lm")
@@ -29,9 +28,9 @@ _RATE = click.FloatRange(0, min_open=True)
 @click.option("--teacher", metavar="NAME|DIR", help="Learn from the LSTM models of this pack as well as from the text.")
 @click.option("--layers", type=click.IntRange(1), default=6, show_default=True, help="Layers, for scratch.")
 @click.option("--inner", type=click.IntRange(1), default=512, show_default=True, help="Feed-forward size, for scratch.")
-@click.option("--learning-rate", type=_RATE, help="3e-3 from scratch, 1e-4 after --init.")
+@click.option("--learning-rate", type=Positive(), help="3e-3 from scratch, 1e-4 after --init.")
 @click.option("--batch", "batch_pieces", type=click.IntRange(64), default=4096, show_default=True, help="Pieces.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@seed_option
 @threads_option
 def xlnet_lm(
     orders: str,

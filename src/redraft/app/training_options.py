@@ -6,19 +6,37 @@ from typing import Any
 import click
 
 
+def _number(value: Any) -> float:
+    """Not a number where it is none, or endless."""
+    try:
+        number = float(value)
+    except ValueError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
 class Count(click.ParamType[int]):
     """A whole number of at least 1, also written as 25e6."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not (math.isfinite(number) and number >= 1):
+        number = _number(value)
+        if not number >= 1:
             self.fail(f"{value} is not a number of at least 1, such as 25e6.", param, ctx)
         return int(number)
+
+
+class Positive(click.ParamType[float]):
+    """A number above 0."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = _number(value)
+        if not number > 0:
+            self.fail(f"{value} is not a number above 0.", param, ctx)
+        return number
 
 
 def _use_threads(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
@@ -27,6 +45,9 @@ def _use_threads(ctx: click.Context, param: click.Parameter, value: int | None) 
 
         torch.set_num_threads(value)
 
+
+# Torch and NumPy take larger ones, but not with the numbers of steps and sentences on top.
+seed_option = click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), default=0, show_default=True)
 
 threads_option = click.option(
     "--threads",

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from redraft import text
-from redraft.errors import ConstraintError, InputError, OutputError
+from redraft.errors import ConstraintError, InputError
 from redraft.evaluation.stopwords import is_content
 from redraft.files import replacing
 from redraft.sentence import BLANK, Constraints
@@ -100,11 +100,8 @@ def write_sets(sets: Sequence[TestSet], out: Path) -> list[Path]:
 
 
 def _write(inputs: Sequence[dict[str, Any]], path: Path) -> Path:
-    try:
-        with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in inputs)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in inputs)
     return path
 
 

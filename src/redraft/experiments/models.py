@@ -1,6 +1,6 @@
 """Tables 5 and 7: how good the models themselves are."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from redraft.models.lstm_files import load_network
 from redraft.models.xlnet import Order
 from redraft.models.xlnet_pack import load_part, part_for
 from redraft.predict.classifier import CLASSIFIER
+from redraft.synthesis.recipes import MAX_WORDS as LONGEST_SOURCE
 from redraft.training.lm import DIRECTIONS, MAX_WORDS, Direction, encode, sentence_nll
 from redraft.training.xlnet import encode as encode_pieces
 from redraft.training.xlnet import sentence_nll as xlnet_nll
@@ -141,10 +142,23 @@ _LABELS = {
 def _table7(bench: Bench) -> Result:
     scores = _card_scores(bench)
     grids = tuple(_labels(scores.get(name, {}), place, title) for place, (name, title) in enumerate(_SETS.items()))
-    notes = ["Ours are from the pack's card, measured on the validation part of its own synthetic data."]
+    notes = [
+        "Ours are from the pack's card, measured on the validation part of its own synthetic data.",
+        *_about(bench),
+    ]
     if not scores:
         notes = [f"{NOT_YET}: the card of pack {bench.pack.name} has no scores of a classifier."]
     return Result("table7", "Table 7: the classifier", grids, notes=tuple(notes), alt=_ALT)
+
+
+def _about(bench: Bench) -> Iterator[str]:
+    """What that data is like, as far as the card tells."""
+    data = bench.pack.card.get(CLASSIFIER, {}).get("data", {})
+    if words := data.get("max_words"):
+        longest = words["valid"] if isinstance(words, dict) else words
+        yield f"It is made of sentences of at most {longest} words; the paper's have up to {LONGEST_SOURCE}."
+    if model := data.get("masked_lm"):
+        yield f"The masked-LM method takes its wrong words from: {model['kind']}."
 
 
 def _labels(scores: Mapping[str, Any], place: int, title: str) -> Grid:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from redraft.errors import InputError, OutputError
+from redraft.errors import InputError
 from redraft.experiments import pages, result
 from redraft.experiments.choices import sample_sets
 from redraft.experiments.outputs import HUMAN
@@ -29,11 +29,8 @@ def write_report(folder: Path, out: Path, num_samples: int) -> Path:
     if num_samples < 1:
         raise InputError(f"--samples must be at least 1, not {num_samples}")
     page = make_report(folder, num_samples)
-    try:
-        with replacing(out) as partial:
-            partial.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"cannot write {out}: {error.strerror}") from error
+    with replacing(out) as partial:
+        partial.write_text(page, encoding="utf-8")
     return out
 
 

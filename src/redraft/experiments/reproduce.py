@@ -18,7 +18,7 @@ from redraft.experiments.result import Result, to_json
 from redraft.experiments.run import Run
 from redraft.experiments.scores import UNITS, Scores
 from redraft.experiments.systems import SYSTEMS, choose
-from redraft.files import replacing
+from redraft.files import replacing, sha256
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES
 from redraft.version import VERSION
@@ -108,7 +108,7 @@ def _claim(run: Run, pack: Pack) -> None:
         "pack": f"{pack.name}@{pack.fingerprint}",
         "steps": run.steps,
         "seed": run.seed,
-        "test": _sha256(run.data / sets.TEST),
+        "test": _test_sha256(run.data / sets.TEST),
     }
     path = run.out / ABOUT
     if path.exists():
@@ -125,9 +125,9 @@ def _claim(run: Run, pack: Pack) -> None:
         _write_file(path, json.dumps(about, indent=1) + "\n")
 
 
-def _sha256(path: Path) -> str:
+def _test_sha256(path: Path) -> str:
     """Of the test sentences; tables of models alone do without them."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else ""
+    return sha256(path)[:12] if path.is_file() else ""
 
 
 def _scores_path(run: Run, judge: str) -> Path:
@@ -145,11 +145,8 @@ def _write(result: Result, experiment: Experiment, bench: Bench) -> None:
     _write_file(out / f"{result.name}.json", to_json(result))
     _write_file(out / f"{result.name}.csv", pages.as_csv(result))
     _write_file(out / f"{result.name}.md", pages.markdown(result))
-    try:
-        with replacing(out / f"{result.name}.png") as partial:
-            experiment.draw(result, bench, partial)
-    except OSError as error:
-        raise OutputError(f"cannot write {out / result.name}.png: {error.strerror}") from error
+    with replacing(out / f"{result.name}.png") as partial:
+        experiment.draw(result, bench, partial)
 
 
 def _write_index(bench: Bench) -> None:
@@ -176,8 +173,5 @@ def _has_run(run: Run, system: str) -> str:
 
 
 def _write_file(path: Path, content: str) -> None:
-    try:
-        with replacing(path) as partial:
-            partial.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    with replacing(path) as partial:
+        partial.write_text(content, encoding="utf-8")

@@ -7,7 +7,6 @@ redraft.models.causal_line for how words become tokens.
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from redraft import text
 from redraft.errors import InputError
+from redraft.models import hub
 from redraft.models.base import Slot, Words
 from redraft.models.causal_line import CausalLine, Tokens, WordTable
 from redraft.models.causal_network import CausalNetwork, HubNetwork, Output, Past, Row
@@ -89,7 +89,7 @@ class CausalReader:
     ):
         self.name = f"{name} after {context!r}" if context else name
         self._network = network
-        self.line = CausalLine(self.name, tokenizer, network.max_tokens, context=context, lead=lead)
+        self.line = CausalLine(self.name, tokenizer, network.max_tokens, network.num_tokens, context=context, lead=lead)
         self.known: dict[Words, float] = {}
         self._scored: dict[Words, _Scored] = {}
         self._empty = self._read_start()
@@ -104,6 +104,8 @@ class CausalReader:
         result = [self._recall(*arguments) for arguments in zip(sentences, before, strict=True)]
         left = [i for i, reading in enumerate(result) if reading is None]
         tokens = {i: self.line.tokens(sentences[i]) for i in left}
+        for i in left:
+            self.line.require_fit(sentences[i], tokens[i])
         kept = {i: _shared(tokens[i], before[i].tokens) for i in left}
         rows = {i: Row(_flat(tokens[i][kept[i] :]), before[i].past, before[i].num_tokens(kept[i])) for i in left}
         for group in self.groups([rows[i] for i in left]):
@@ -167,6 +169,8 @@ class CausalReader:
         if words in self.known:
             return _Unread(words, (), reading.past, 0, self.known[words])
         tokens = self.line.tokens(words)
+        if not self.line.fits(tokens):
+            return _Unread(words, (), reading.past, 0, -np.inf)
         kept = min(_shared(tokens, reading.tokens), start)
         score = self._start_score(reading, tokens, kept)
         origin = _Origin(reading, tokens, kept)
@@ -321,17 +325,20 @@ def load_causal(location: str, *, context: str = "", words: Sequence[str] = ()) 
     """A model that was pulled, by its name, or any that transformers loads: a hub name, a folder, a ``.gguf`` file."""
     from redraft.models.pull import SOURCES, pulled
 
-    source = SOURCES.get(location)
-    network, tokenizer = _load(str(pulled(location)) if source else location)
-    lead = source.lead if source else None
-    return CausalReader(location, network, tokenizer, context=context, lead=lead, words=words)
+    if source := SOURCES.get(location):
+        network, tokenizer = _load(str(pulled(location)))
+        return CausalReader(location, network, tokenizer, context=context, lead=source.lead, words=words)
+    network, tokenizer = _load(location)
+    path = hub.local_path(location)
+    name = f"{location}@{hub.fingerprint(path)}" if path.exists() else location
+    return CausalReader(name, network, tokenizer, context=context, words=words)
 
 
 def _load(location: str) -> tuple[CausalNetwork, Any]:
     """Network and tokenizer; what transformers need not load is loaded without it."""
-    from redraft.models import hub, llama
+    from redraft.models import llama
 
-    folder = Path(location).expanduser()
+    folder = hub.local_path(location)
     if llama.can_load(folder):
         return llama.load(folder, hub.compute_dtype())
     tokenizer, model = hub.load(location)

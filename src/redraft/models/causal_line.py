@@ -28,21 +28,40 @@ _DEFAULT_START = ".\n"  # a line has ended: of all starts without words of their
 class CausalLine:
     """The line that a sentence stands in. ``start`` are the tokens before it, ``end`` is the one after it.
 
-    ``lead`` is what every text of this model begins with (None: its own begin token, if it has one).
+    ``max_tokens`` is how many a text may have, ``num_tokens`` how many there are. ``lead`` is what every text of this
+    model begins with (None: its own begin token, if it has one).
     """
 
     def __init__(
-        self, name: str, tokenizer: Any, max_tokens: int | None, *, context: str = "", lead: str | None = None
+        self,
+        name: str,
+        tokenizer: Any,
+        max_tokens: int | None,
+        num_tokens: int,
+        *,
+        context: str = "",
+        lead: str | None = None,
     ):
-        self._name, self._tokenizer, self._max_tokens = name, tokenizer, max_tokens
+        self._name, self._tokenizer, self._max_tokens, self._num_tokens = name, tokenizer, max_tokens, num_tokens
         self._anchor = self._ids(_NEWLINE)
         self._tokens_of = lru_cache(maxsize=1 << 17)(self._encode)
         self.end = self._end_token()
+        if not context.strip():
+            context = ""
         self._goes_on = context.endswith((" ", "\t"))  # the sentence stands in the context's line
         self.start = self._start_tokens(context, lead)
 
     def _ids(self, written: str) -> Tokens:
-        return tuple(self._tokenizer.encode(written, add_special_tokens=False))
+        return self._known(self._tokenizer.encode(written, add_special_tokens=False))
+
+    def _known(self, ids: Sequence[int]) -> Tokens:
+        """Refuse tokens that the model does not have."""
+        if ids and max(ids) >= self._num_tokens:
+            raise InputError(
+                f"the tokenizer beside {self._name} is not its own: it has a token {max(ids):,}, and the model knows "
+                f"{self._num_tokens:,}; put the model's tokenizer there"
+            )
+        return tuple(ids)
 
     def _encode(self, piece: str) -> Tokens:
         """Tokens of a piece of text inside a line. Some tokenizers put a space before whatever a text begins with."""
@@ -55,7 +74,7 @@ class CausalLine:
         known = len(self._anchor)
         found = self._tokenizer([_NEWLINE + piece for piece in pieces], add_special_tokens=False)["input_ids"]
         return [
-            tuple(ids[known:]) if tuple(ids[:known]) == self._anchor else self._ids(piece)
+            self._known(ids[known:]) if tuple(ids[:known]) == self._anchor else self._ids(piece)
             for ids, piece in zip(found, pieces, strict=True)
         ]
 
@@ -107,13 +126,22 @@ class CausalLine:
             run += piece
             found.append(() if is_joined else self._tokens_of(run))
             run = run if is_joined else ""
-        needed = len(self.start) + sum(map(len, found))
-        if self._max_tokens is not None and needed > self._max_tokens:
-            raise InputError(
-                f"{self._name} reads at most {self._max_tokens} tokens, and {needed} are needed for the sentence "
-                f"{' '.join(words[:6])}...; shorten it or its context"
-            )
         return tuple(found)
+
+    def fits(self, tokens: Sequence[Tokens]) -> bool:
+        """Whether a sentence is short enough for the model."""
+        return self._max_tokens is None or self._needed(tokens) <= self._max_tokens
+
+    def _needed(self, tokens: Sequence[Tokens]) -> int:
+        return len(self.start) + sum(map(len, tokens))
+
+    def require_fit(self, words: Words, tokens: Sequence[Tokens]) -> None:
+        """Refuse a sentence that is too long for the model."""
+        if not self.fits(tokens):
+            raise InputError(
+                f"{self._name} reads at most {self._max_tokens} tokens, and {self._needed(tokens)} are needed for the "
+                f"sentence {' '.join(words[:6])}...; shorten it or its context"
+            )
 
 
 class WordTable:

@@ -41,6 +41,10 @@ class CausalNetwork(Protocol):
     def max_tokens(self) -> int | None:
         """How long a text may be."""
 
+    @property
+    def num_tokens(self) -> int:
+        """How many tokens it knows."""
+
     def begin(self, tokens: Tokens) -> tuple[Tensor, Past]:
         """Read the start of every text: scores [vocabulary] of what comes next, and its past."""
 
@@ -70,6 +74,7 @@ class HubNetwork:
     def __init__(self, model: Any):
         self.model = model
         self.max_tokens: int | None = getattr(model.config, "max_position_embeddings", None)
+        self.num_tokens: int = model.get_input_embeddings().weight.shape[0]
 
     def begin(self, tokens: Tokens) -> tuple[Tensor, Past]:
         try:

@@ -4,14 +4,17 @@ Weights come from safetensors or GGUF alone: a pickled file could run anything.
 """
 
 import contextlib
+import hashlib
 import io
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from redraft.errors import InputError
+from redraft.errors import InputError, reason
 
 _PROBE_SECONDS = 10.0
+_PROBE_BYTES = 1 << 20
 
 
 def compute_dtype() -> Any:
@@ -28,7 +31,7 @@ def compute_dtype() -> Any:
 def load(location: str, dtype: Any = None) -> tuple[Any, Any]:
     """Tokenizer and model of a folder, a ``.gguf`` file or a hub name, in the fastest precision unless one is given."""
     dtype = dtype or compute_dtype()
-    path = Path(location).expanduser()
+    path = local_path(location)
     if location.endswith(".gguf"):
         if not path.is_file():
             raise InputError(f"there is no file {location}; give a .gguf file, a folder or the name of a model")
@@ -38,6 +41,29 @@ def load(location: str, dtype: Any = None) -> tuple[Any, Any]:
     if location.startswith((".", "/", "~")) or location.count("/") > 1:
         raise InputError(f"there is no folder {location}; give a folder, a .gguf file or the name of a model")
     return _from_hub(location, dtype)
+
+
+def local_path(location: str) -> Path:
+    """Where a folder or a file of that name would be; a name that is none gives a path at which there is nothing."""
+    try:
+        path = Path(location).expanduser()
+        path.exists()
+    except (OSError, RuntimeError) as error:  # too long, the home of nobody
+        raise InputError(f"{location[:60]!r} is no name of a model or a folder ({reason(error)})") from error
+    return path
+
+
+def fingerprint(path: Path) -> str:
+    """Eight digits that tell models of a file or a folder apart, by what they begin and end with: weights are large."""
+    digest = hashlib.sha256()
+    for file in sorted(path.glob("*")) if path.is_dir() else [path]:
+        if file.suffix in (".json", ".safetensors", ".gguf", ".model"):
+            digest.update(f"{file.name} {file.stat().st_size} ".encode())
+            with file.open("rb") as content:
+                digest.update(content.read(_PROBE_BYTES))
+                content.seek(max(0, file.stat().st_size - _PROBE_BYTES))
+                digest.update(content.read())
+    return digest.hexdigest()[:8]
 
 
 def read_gguf(path: Path, dtype: Any) -> tuple[Any, Any]:
@@ -54,7 +80,7 @@ def read_gguf(path: Path, dtype: Any) -> tuple[Any, Any]:
     except Exception as error:  # a damaged file surfaces as almost any type
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's own: a full disk, a file that may not be read
-        raise InputError(f"{path.name} is not a GGUF file of a causal language model: {_reason(error)}") from error
+        raise InputError(f"{path.name} is not a GGUF file of a causal language model: {reason(error)}") from error
 
 
 def _from_folder(folder: Path, dtype: Any) -> tuple[Any, Any]:
@@ -62,12 +88,12 @@ def _from_folder(folder: Path, dtype: Any) -> tuple[Any, Any]:
         tokenizer = _tokenizer(str(folder), local_files_only=True)
     except Exception as error:
         raise InputError(
-            f"{folder} has no tokenizer that can be read ({_reason(error)}); put tokenizer.json beside the model"
+            f"{folder} has no tokenizer that can be read ({reason(error)}); put tokenizer.json beside the model"
         ) from error
     try:
         return tokenizer, _model(str(folder), dtype=dtype, use_safetensors=True, local_files_only=True)
     except Exception as error:
-        raise InputError(f"{folder} holds no causal language model in safetensors: {_reason(error)}") from error
+        raise InputError(f"{folder} holds no causal language model in safetensors: {reason(error)}") from error
 
 
 def _from_hub(name: str, dtype: Any) -> tuple[Any, Any]:
@@ -80,7 +106,7 @@ def _from_hub(name: str, dtype: Any) -> tuple[Any, Any]:
             return _tokenizer(name), _model(name, **weights)
     except Exception as error:
         raise InputError(
-            f"the model {name} cannot be had: {_reason(error)}; check the name and the network, or give a folder"
+            f"the model {name} cannot be had: {reason(error)}; check the name and the network, or give a folder"
         ) from error
 
 
@@ -95,7 +121,7 @@ def _tokenizer(location: str, **options: Any) -> Any:
     from transformers import AutoTokenizer
 
     silence()
-    tokenizer = AutoTokenizer.from_pretrained(location, **options)
+    tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False, **options)
     if not isinstance(tokenizer.get_vocab(), dict) or len(tokenizer) == 0:
         raise InputError("its vocabulary is empty")
     return tokenizer
@@ -105,9 +131,19 @@ def _model(location: str, **options: Any) -> Any:
     from transformers import AutoModelForCausalLM
 
     silence()
-    model = AutoModelForCausalLM.from_pretrained(location, **options)
+    options |= {"trust_remote_code": False, "output_loading_info": True}
+    loaded: Any = AutoModelForCausalLM.from_pretrained(location, **options)
+    model, found = loaded
+    require_whole(found)
     model.train(False)
     return model
+
+
+def require_whole(found: Mapping[str, Any]) -> None:
+    """Refuse a model whose file lacked weights, which transformers would draw at random without a word."""
+    lacking = [*found["missing_keys"], *(entry[0] for entry in found["mismatched_keys"])]
+    if lacking:
+        raise InputError(f"its weights are not those that its config.json tells of ({sorted(lacking)[0]})")
 
 
 def silence() -> None:
@@ -117,7 +153,3 @@ def silence() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     set_verbosity_error()  # type: ignore[no-untyped-call]
     disable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split())[:160] or type(error).__name__

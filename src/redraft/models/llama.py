@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
-from redraft.errors import InputError
+from redraft.errors import InputError, reason
 from redraft.models.causal_line import Tokens
 from redraft.models.causal_network import Output, Past, Row, by_past, padded
 
@@ -27,6 +27,7 @@ CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG = (
 )
 # Settings that this network computes; any other value is transformers' to run.
 _FIXED = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
+_BEGIN_TOKENS = 512  # of a context that are read at once: all of them would look at each other
 _HIDDEN = -1e30  # added to the score of what may not be seen
 
 
@@ -53,16 +54,27 @@ class Llama:
         self._eps = config["rms_norm_eps"]
         self._frequencies = _theta(config) ** -(torch.arange(0, self._size, 2) / self._size)
         self._embedding = weights["model.embed_tokens.weight"]
+        self.num_tokens = len(self._embedding)
         self._norm = weights["model.norm.weight"]
         self._head = self._embedding if config.get("tie_word_embeddings") else weights["lm_head.weight"]
-        self._layers = [_layer(weights, f"model.layers.{i}.") for i in range(config["num_hidden_layers"])]
+        num_layers = config["num_hidden_layers"]
+        self._layers = [_layer(weights, f"model.layers.{i}.") for i in range(num_layers)]
+        if f"model.layers.{num_layers}.input_layernorm.weight" in weights:
+            raise ValueError(f"there are more than {num_layers} layers")
+        shape = ((self._heads + 2 * self._groups) * self._size, config["hidden_size"])
+        if odd := [layer.asking.shape for layer in self._layers if layer.asking.shape != shape]:
+            raise ValueError(f"{self._heads} heads do not fit weights of shape {tuple(odd[0])}")
+        if not self._eps > 0:
+            raise ValueError(f"rms_norm_eps is {self._eps}")
 
     @torch.inference_mode()
     def begin(self, tokens: Tokens) -> tuple[Tensor, Past]:
         nothing = self._embedding.new_zeros(len(self._layers), self._groups, 0, self._size)
-        empty = Past(nothing, nothing)
-        logits, past = self.run([Row(tokens, empty, 0)], empty)
-        return logits[0, -1], Past(past.keys[0], past.values[0])
+        empty = past = Past(nothing, nothing)
+        for first in range(0, len(tokens), _BEGIN_TOKENS):
+            logits, added = self.run([Row(tokens[first : first + _BEGIN_TOKENS], empty, 0)], past)
+            past = past.then(Past(added.keys[0], added.values[0]))
+        return logits[0, -1], past
 
     @torch.inference_mode()
     def run(self, rows: Sequence[Row], start: Past) -> Output:
@@ -151,10 +163,10 @@ def can_load(folder: Path) -> bool:
         return False
     try:
         config = _config(folder)
-    except ValueError:
+        rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        kind = rope.get("rope_type", rope.get("type", "default"))  # older files have the shorter name
+    except (OSError, ValueError, AttributeError):
         return False  # transformers will say what is wrong with it
-    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    kind = rope.get("rope_type", rope.get("type", "default"))  # older files have the shorter name
     return (
         "quantization_config" not in config
         and kind == "default"
@@ -170,8 +182,10 @@ def load(folder: Path, dtype: torch.dtype) -> tuple[Llama, "FileTokenizer"]:
         raise InputError(f"{folder} has no tokenizer that can be read ({error}); fetch {TOKENIZER} again") from error
     try:
         return Llama(folder, dtype), tokenizer
-    except (KeyError, RuntimeError, SafetensorError) as error:
-        raise InputError(f"{folder / WEIGHTS} does not hold the model that {CONFIG} tells of: {error}") from error
+    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+        raise InputError(
+            f"{folder / WEIGHTS} does not hold the model that {CONFIG} tells of: {reason(error)}"
+        ) from error
 
 
 def _config(folder: Path) -> dict[str, Any]:

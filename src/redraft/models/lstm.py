@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+_BLOCK = 1024  # rows whose scores for all words of a cluster are in memory at once
+
 State = tuple[Tensor, Tensor]  # hidden and cell, each [layers, rows, size]
 
 
@@ -112,6 +114,9 @@ class AdaptiveSoftmax(nn.Module):
 
     def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Log-probability of one word a row; [n, size] and [n] to [n]."""
+        if len(hidden) > _BLOCK:
+            blocks = zip(torch.split(hidden, _BLOCK), torch.split(target, _BLOCK), strict=True)
+            return torch.cat([self.log_prob_of(*block) for block in blocks])
         clusters = self._clusters(target)
         head = self.head(hidden)
         result = _pick(head, self._head_target(target, clusters))

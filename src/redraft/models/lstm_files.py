@@ -7,9 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from redraft.errors import PackError
+from redraft.errors import PackError, reason
 from redraft.files import replacing
 from redraft.models.lstm import LstmConfig, LstmLM
 from redraft.models.lstm_reader import LstmReader
@@ -25,7 +26,8 @@ def save_lstm(folder: Path, part: str, network: LstmLM, vocabulary: Vocabulary) 
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / f"{part}.safetensors") as partial:
         save_file(quantise(network.state_dict()), partial)
-    (folder / _WORDS).write_text("\n".join(vocabulary.words) + "\n", encoding="utf-8")
+    with replacing(folder / _WORDS) as partial:
+        partial.write_text("\n".join(vocabulary.words) + "\n", encoding="utf-8")
     config = asdict(network.config)
     return {
         "kind": "lstm",
@@ -46,10 +48,15 @@ def load_network(pack: Pack, part: str) -> tuple[LstmLM, Vocabulary]:
     """The LSTM of a pack and its words."""
     require(pack, [part])
     entry = pack.parts[part]
-    vocabulary = _read_words(pack.path(entry["words"]), pack.fingerprint)
-    if vocabulary.sha256 != entry["words_sha256"]:
-        raise PackError(f"pack {pack.name}: {entry['words']} is not the word list that {part} was trained with")
-    return _read_network(pack.path(entry["weights"]), pack.fingerprint, json.dumps(entry["config"])), vocabulary
+    try:
+        vocabulary = _read_words(pack.path(entry["words"]), pack.fingerprint)
+        if vocabulary.sha256 != entry["words_sha256"]:
+            raise PackError(f"pack {pack.name}: {entry['words']} is not the word list that {part} was trained with")
+        return _read_network(pack.path(entry["weights"]), pack.fingerprint, json.dumps(entry["config"])), vocabulary
+    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+        raise PackError(
+            f"pack {pack.name} does not hold the {part} model that it tells of ({reason(error)})"
+        ) from error
 
 
 def load_pair(pack: Pack) -> tuple[tuple[LstmLM, LstmLM], Vocabulary]:

@@ -9,7 +9,7 @@ import numpy as np
 from redraft.models.base import Slot, Words
 from redraft.numerics import Array
 
-_KEPT = 2048  # slots, of 50 scores or so each
+_KEPT = 100_000  # scores, of 50 or so a slot
 
 Compute = Callable[[Sequence[Slot], Sequence[Sequence[Words]], Sequence[Any]], list[Array]]
 
@@ -19,6 +19,7 @@ class ScoreMemo:
 
     def __init__(self) -> None:
         self._seen: OrderedDict[tuple[Words, Words], dict[Words, float]] = OrderedDict()
+        self._num_scores = 0
 
     def scores(
         self,
@@ -33,13 +34,19 @@ class ScoreMemo:
         asked = [i for i, some in enumerate(unknown) if some]
         found = compute([slots[i] for i in asked], [unknown[i] for i in asked], [readings[i] for i in asked])
         for i, scores in zip(asked, found, strict=True):
+            before = len(known[i])
             known[i].update(zip(unknown[i], scores.tolist(), strict=True))
+            self._num_scores += len(known[i]) - before  # two chains may ask for one slot
+        self._forget()
         return [np.array([seen[words] for words in some]) for some, seen in zip(fillings, known, strict=True)]
 
     def _known(self, slot: Slot) -> dict[Words, float]:
         key = slot.before, slot.after
         found = self._seen.setdefault(key, {})
         self._seen.move_to_end(key)
-        if len(self._seen) > _KEPT:
-            self._seen.popitem(last=False)
         return found
+
+    def _forget(self) -> None:
+        while self._num_scores > _KEPT:
+            _, scores = self._seen.popitem(last=False)
+            self._num_scores -= len(scores)

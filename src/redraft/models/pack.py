@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from redraft.errors import PackError
+from redraft.files import replacing, sha256
 
 FORMAT = 1
 MANIFEST = "pack.json"
@@ -49,11 +50,6 @@ def find(name: str) -> Path:
                 return folder
     names = ", ".join(path.name for path in available()) or "none"
     raise PackError(f"there is no pack {name!r}; give a folder with a {MANIFEST}, or one of: {names}")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -118,18 +114,27 @@ def open_pack(name: str = DEFAULT) -> Pack:
         raise PackError(
             f"pack {folder.name} has format {version}, this redraft reads {FORMAT}: install a newer redraft"
         )
-    for file, sha256 in hashes.items():
+    for file, expected in hashes.items():
         if not (folder / file).is_file():
             raise PackError(f"pack {folder.name} lacks its file {file}: install the pack again")
-        if _sha256(folder / file) != sha256:
+        if _sha256(folder / file) != expected:
             raise PackError(f"{file} of pack {folder.name} is not the file it was made with: install the pack again")
     return Pack(folder, manifest)
 
 
+def _sha256(path: Path) -> str:
+    try:
+        return sha256(path)
+    except OSError as error:
+        raise PackError(f"cannot read {path}: {error.strerror}") from error
+
+
 def _hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
     """SHA-256 by file; an error of any kind where the manifest lacks what every pack has."""
-    if not isinstance(manifest["name"], str) or not all(isinstance(part, dict) for part in manifest["parts"].values()):
-        raise TypeError("name or parts are not what they should be")
+    if not isinstance(manifest["name"], str) or not isinstance(manifest.get("card", {}), dict):
+        raise TypeError("name or card are not what they should be")
+    if not all(isinstance(part["kind"], str) for part in manifest["parts"].values()):
+        raise TypeError("a part without its kind")
     if not all(isinstance(entry["bytes"], int) for entry in manifest["files"].values()):
         raise TypeError("a file without its size")
     return {file: str(entry["sha256"]) for file, entry in manifest["files"].items()}
@@ -144,11 +149,12 @@ def _files(folder: Path) -> list[Path]:
 def write_manifest(folder: Path, name: str, parts: Mapping[str, Any], card: Mapping[str, Any]) -> Pack:
     """Describe the files that lie in a folder and so make it a pack."""
     entries = {
-        path.relative_to(folder).as_posix(): {"sha256": _sha256(path), "bytes": path.stat().st_size}
+        path.relative_to(folder).as_posix(): {"sha256": sha256(path), "bytes": path.stat().st_size}
         for path in _files(folder)
     }
     manifest = {"format": FORMAT, "name": name, "parts": dict(parts), "files": entries, "card": dict(card)}
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    with replacing(folder / MANIFEST) as partial:
+        partial.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return open_pack(str(folder))
 
 

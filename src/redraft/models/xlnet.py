@@ -76,7 +76,8 @@ class XlnetConfig:
         if config.get("ff_activation", "gelu") not in _ACTIVATIONS:
             other.append("ff_activation")
         heads = config["n_head"]
-        if config["d_model"] % heads or config.get("d_head", config["d_model"] // heads) * heads != config["d_model"]:
+        size = config.get("d_head") or config["d_model"] // heads
+        if config["d_model"] % heads or size * heads != config["d_model"]:
             other.append("n_head")
         return [f"{name}: {config[name]}" for name in other]
 

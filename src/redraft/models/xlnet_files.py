@@ -1,6 +1,5 @@
 """XLNet language models in and out of folders, laid out as ``xlnet-base-cased`` is."""
 
-import hashlib
 import json
 import pickle
 import shutil
@@ -12,7 +11,8 @@ import torch
 from torch import Tensor
 
 from redraft.errors import PackError
-from redraft.files import replacing
+from redraft.files import replacing, sha256
+from redraft.models.hub import local_path
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.quantise import dequantise
 from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
@@ -23,11 +23,6 @@ PIECES_SHA256 = "redraft_pieces_sha256"  # the key in config.json
 _PROBE_SECONDS = 10.0
 _HEAD = "lm_loss.weight"  # the embeddings once more
 _LFS = b"version https://git-lfs"
-
-
-def pieces_sha256(path: Path) -> str:
-    """What identifies a vocabulary."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def save_xlnet(folder: Path, network: XlnetLM, pieces: Path) -> None:
@@ -42,7 +37,7 @@ def save_xlnet(folder: Path, network: XlnetLM, pieces: Path) -> None:
         **asdict(network.config),
         "dropout": 0.0,
         "tie_word_embeddings": True,
-        PIECES_SHA256: pieces_sha256(pieces),
+        PIECES_SHA256: sha256(pieces),
     }
     with replacing(folder / CONFIG) as partial:
         partial.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
@@ -58,14 +53,15 @@ def load_xlnet(name: str | Path, pieces: Path | None = None) -> tuple[XlnetLM, S
 
     ``pieces`` is where the vocabulary is if it is not in the folder.
     """
-    folder = Path(name) if Path(name).is_dir() else _fetch(str(name))
+    path = local_path(str(name))
+    folder = path if path.is_dir() else _fetch(str(name))
     config = _read_config(folder)
     pieces = pieces or folder / PIECES
     if not pieces.is_file():
         raise PackError(f"{folder} lacks {PIECES}, the SentencePiece model; copy it from where the model came from")
     splitter = SentencePieces(pieces)
     wanted = config.get(PIECES_SHA256)
-    if wanted is not None and wanted != pieces_sha256(pieces):
+    if wanted is not None and wanted != sha256(pieces):
         raise PackError(f"{pieces} is not the vocabulary that the model was trained with; restore the file")
     if splitter.size != config["vocab_size"]:
         raise PackError(

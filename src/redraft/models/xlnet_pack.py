@@ -9,12 +9,12 @@ from safetensors.torch import save_file
 from torch import nn
 
 from redraft.errors import PackError
-from redraft.files import replacing
+from redraft.files import replacing, sha256
 from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.quantise import quantise
 from redraft.models.xlnet import Order, XlnetLM
-from redraft.models.xlnet_files import CONFIG, WEIGHTS, load_xlnet, pieces_sha256
+from redraft.models.xlnet_files import CONFIG, WEIGHTS, load_xlnet
 from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader, reader
 
 LANGUAGE_MODEL = "xlnet-lm"  # the kind of a part
@@ -29,7 +29,7 @@ def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> di
     if not (source / PIECES).exists():  # it takes whole words
         return {"folder": part}
     # Named by what is in it: a part that is replaced cannot change the vocabulary of another.
-    pieces = f"pieces-{pieces_sha256(source / PIECES)[:8]}.model"
+    pieces = f"pieces-{sha256(source / PIECES)[:8]}.model"
     with replacing(folder / pieces) as partial:
         shutil.copyfile(source / PIECES, partial)
     return {"folder": part, "pieces": pieces}

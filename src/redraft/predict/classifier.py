@@ -15,12 +15,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from redraft.errors import PackError
+from redraft.errors import InputError, PackError, reason
+from redraft.files import sha256
 from redraft.models.base import Words
+from redraft.models.hub import require_whole
 from redraft.models.lstm_files import load_pair, readers_sha256
 from redraft.models.pack import DEFAULT, Pack, open_pack, require
 from redraft.models.quantise import dequantise
-from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256
+from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS
 from redraft.numerics import Array
 from redraft.predict.pieces import PIECES, Encoding, HubPieces, PieceEncoder, SentencePieces, Splitter, WordIds
 from redraft.predict.readings import XlnetOverReadings
@@ -127,7 +129,7 @@ def load_classifier(folder: Path, pieces: Path | None = None, pack: Pack | None 
     ``pack`` is the one whose LSTM models a classifier reads by, if it does; the default one if none is given.
     """
     config = read_config(folder)
-    _check_labels(folder, config)
+    check_labels(folder, config)
     pieces = pieces or folder / PIECES
     network: nn.Module
     splitter: Splitter
@@ -146,7 +148,10 @@ def load_classifier(folder: Path, pieces: Path | None = None, pack: Pack | None 
 def _over_readings(folder: Path, config: dict[str, Any], pack: Pack) -> tuple[nn.Module, Splitter]:
     require(pack, ["forward", "backward"])
     if config.get(READERS) != readers_sha256(pack):
-        raise PackError(f"the classifier in {folder} was trained over other LSTM models than those of pack {pack.name}")
+        raise PackError(
+            f"the classifier in {folder} was trained over other LSTM models than those of pack {pack.name}; "
+            "name the pack that it was trained over"
+        )
     readers, vocabulary = load_pair(pack)
     network = XlnetOverReadings(XlnetConfig.read(config), len(LABELS), readers, vocabulary)
     _load_weights(network, folder / WEIGHTS)
@@ -158,12 +163,20 @@ def read_config(folder: Path) -> dict[str, Any]:
         config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise PackError(f"{folder} holds no classifier: {CONFIG} is not readable ({error})") from error
+    if not isinstance(config, dict):
+        raise PackError(f"{folder} holds no classifier: {CONFIG} is not a JSON object")
     return config
 
 
-def _check_labels(folder: Path, config: dict[str, Any]) -> None:
-    given = config.get("id2label") or {}
-    names = tuple(str(given.get(str(i), "")).lower() for i in range(len(given)))
+def labels_of(config: dict[str, Any]) -> tuple[str, ...]:
+    """The names of the labels of a token classifier, in lower case."""
+    given = config.get("id2label")
+    return tuple(str(given.get(str(i), "")).lower() for i in range(len(given))) if isinstance(given, dict) else ()
+
+
+def check_labels(folder: Path, config: dict[str, Any]) -> None:
+    """Refuse a classifier of other labels."""
+    names = labels_of(config)
     if names != LABELS:
         raise PackError(
             f"{folder} is a classifier of {', '.join(names) or 'nothing'}; redraft needs {', '.join(LABELS)}"
@@ -172,7 +185,7 @@ def _check_labels(folder: Path, config: dict[str, Any]) -> None:
 
 def _check_pieces(pieces: Path, config: dict[str, Any], splitter: Splitter) -> None:
     wanted = config.get(PIECES_SHA256)
-    if wanted is not None and wanted != pieces_sha256(pieces):
+    if wanted is not None and wanted != sha256(pieces):
         raise PackError(f"{pieces} is not the vocabulary that the classifier was trained with")
     if splitter.size != config["vocab_size"]:
         raise PackError(f"{pieces} has {splitter.size} pieces, the classifier {config['vocab_size']}")
@@ -185,7 +198,7 @@ def _load_weights(network: nn.Module, path: Path) -> None:
     try:
         network.load_state_dict(dequantise(load_file(path)))
     except (OSError, SafetensorError, RuntimeError, KeyError) as error:
-        raise PackError(f"{path} does not hold the weights that {CONFIG} describes: {error}") from error
+        raise PackError(f"{path} does not hold the weights that {CONFIG} describes: {reason(error)}") from error
 
 
 def _from_hub(folder: Path) -> tuple[nn.Module, Splitter]:
@@ -194,10 +207,16 @@ def _from_hub(folder: Path) -> tuple[nn.Module, Splitter]:
     except ImportError as error:
         raise PackError(f"{folder} needs the transformers package: pip install transformers sentencepiece") from error
     try:
-        model = AutoModelForTokenClassification.from_pretrained(
-            folder, dtype=torch.float32, local_files_only=True, use_safetensors=True
+        model, found = AutoModelForTokenClassification.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
         )
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise PackError(f"{folder} cannot be loaded as a token classifier: {error}") from error
+        require_whole(found)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, InputError) as error:
+        raise PackError(f"{folder} cannot be loaded as a token classifier: {reason(error)}") from error
     return HubNetwork(model, tokenizer), HubPieces(tokenizer)

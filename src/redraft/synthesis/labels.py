@@ -44,8 +44,13 @@ def replaced(part: Labelled, position: int, word: str) -> Labelled:
 
 
 def added(part: Labelled, gap: int, word: str) -> Labelled:
-    """A word too many before word ``gap`` (before EOS for the last gap)."""
+    """A word too many before word ``gap`` (before EOS for the last gap).
+
+    Of equal words in a row the last is one too many: which of them was added cannot be seen.
+    """
     words, labels = list(part.words), list(part.labels)
+    while gap < len(words) and words[gap] == word:
+        gap += 1
     words.insert(gap, word)
     labels.insert(gap + 1, Label.DELETE)
     return Labelled(words, labels)

@@ -1,6 +1,5 @@
 """XLNet as the masked language model that corrupts sentences."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -9,6 +8,7 @@ import numpy as np
 import torch
 
 from redraft.errors import PackError
+from redraft.files import sha256
 from redraft.models.base import Slot
 from redraft.models.pack import open_pack
 from redraft.models.xlnet import Order
@@ -29,7 +29,7 @@ class FolderMaskedXlnet:
         network, splitter, folder = load_xlnet(self.source)
         if Order.MASKED not in orders_of(folder):
             raise PackError(f"{self.source} never learned to read from both sides; train it with --orders masked")
-        digest = hashlib.sha256(weights_file(folder).read_bytes()).hexdigest()[:8]
+        digest = sha256(weights_file(folder))[:8]
         return XlnetMaskedLm(f"{folder.name}@{digest}", XlnetMaskedReader(folder.name, network, PieceWords(splitter)))
 
 

@@ -20,16 +20,17 @@ from typing import Any, NamedTuple
 
 from redraft import corpus, text
 from redraft.errors import CorpusError, InputError, OutputError
-from redraft.files import replacing
+from redraft.files import replacing, sha256
 from redraft.models.vocabulary import Vocabulary
 from redraft.synthesis import shards
 from redraft.synthesis.corrupt import Corruptor
 from redraft.synthesis.recipes import MAX_WORDS, MIN_WORDS, PAPER, Recipe
+from redraft.synthesis.shards import SPLITS
 from redraft.synthesis.words import LikelyWords, MaskedLm, Method, RandomWords, WordSource
+from redraft.version import VERSION
 
 WORDS = "words.txt"
 NUM_WORDS = 50_000
-SPLITS = ("train", "valid")
 
 LoadMaskedLm = Callable[[], MaskedLm]
 
@@ -38,7 +39,8 @@ LoadMaskedLm = Callable[[], MaskedLm]
 class Settings:
     """What is to be made. Numbers of sentences are rounded up to whole source sentences.
 
-    ``recipes`` are those of the training set. The validation set has the paper's, so that scores can be compared.
+    ``recipes`` and ``max_words`` are those of the training set. The validation set has the paper's, so that scores can
+    be compared.
     """
 
     corpus: Path
@@ -61,9 +63,16 @@ class Settings:
     def recipes_of(self, split: str) -> tuple[Recipe, ...]:
         return self.recipes if split == "train" else PAPER
 
+    def max_words_of(self, split: str) -> int:
+        return self.max_words if split == "train" else MAX_WORDS
+
     def num_sources(self, split: str) -> int:
         num = self.num if split == "train" else self.num_valid
         return -(-num // len(self.recipes_of(split)))
+
+    def shard_names(self, split: str) -> list[str]:
+        """The files that a split is made of."""
+        return [f"{split}-{n:05}.parquet" for n in range(-(-self.num_sources(split) // self.sources_per_shard))]
 
     @property
     def total(self) -> int:
@@ -128,7 +137,7 @@ def synthesise(
     missing = (shard for split in range(len(SPLITS)) for shard in _missing(settings, out, split, progress))
     for num in _made(maker, missing, workers):
         progress(num)
-    card = shards.read_card(out) | {"complete": True, "vocabulary": vocabulary.sha256} | _contents(out)
+    card = shards.read_card(out) | {"complete": True, "vocabulary": vocabulary.sha256} | _contents(settings, out)
     shards.write_card(out, card)
     return card
 
@@ -136,14 +145,15 @@ def synthesise(
 def _description(settings: Settings, masked_lm_card: dict[str, str] | None) -> dict[str, Any]:
     """What decides the content; two runs with the same description make the same shards."""
     return {
-        "corpus": {path.name: shards.sha256(path) for path in corpus.text_files(settings.corpus)},
+        "version": VERSION,  # of the code that splits sentences into words and spoils them
+        "corpus": corpus.file_hashes(settings.corpus),
         "seed": settings.seed,
         "num": settings.num,
         "num_valid": settings.num_valid,
         "methods": [method.value for method in settings.methods],
         "masked_lm": masked_lm_card,
         "recipes": [recipe.name for recipe in settings.recipes],
-        "max_words": settings.max_words,
+        "max_words": {split: settings.max_words_of(split) for split in SPLITS},
         "sources_per_shard": settings.sources_per_shard,
     }
 
@@ -155,6 +165,8 @@ def _prepare(settings: Settings, out: Path, description: dict[str, Any]) -> Voca
         changed = sorted(key for key, value in description.items() if old.get(key) != value)
         if changed:
             raise InputError(f"{out} holds data with another {', '.join(changed)}; choose another --out folder")
+        shards.check_known(out, [name for split in SPLITS for name in settings.shard_names(split)])
+        shards.check_unaltered(out, old.get("shards", {}))
     elif out.is_dir() and any(out.glob("*.parquet")):
         raise InputError(f"{out} holds shards without a {shards.CARD}; choose another --out folder")
     else:
@@ -165,7 +177,10 @@ def _prepare(settings: Settings, out: Path, description: dict[str, Any]) -> Voca
         shards.write_card(out, {**description, "complete": False, "available": available})
     for stale in out.glob(".*.partial"):  # of a run that was killed
         stale.unlink(missing_ok=True)
-    return Vocabulary((out / WORDS).read_text(encoding="utf-8").split("\n"))
+    try:
+        return Vocabulary((out / WORDS).read_text(encoding="utf-8").split("\n"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{out} has lost its {WORDS}; choose another --out folder") from error
 
 
 def _survey(folder: Path) -> tuple[Counter[str], dict[str, int]]:
@@ -203,17 +218,18 @@ def _sources(settings: Settings, split: str, num: int, available: int) -> Iterat
 
     A sentence that does not fit leaves its turn to the next.
     """
+    longest = settings.max_words_of(split)
     while num > 0:
         given = 0
         lines = (line for name, line in _split_lines(settings.corpus) if name == split)
         for number, line in enumerate(lines, 1):
             due = -(-number * num // available) - given  # rounded up, so that the last sentences are not waited for
             words = text.tokenise(line) if due > 0 else []
-            if MIN_WORDS <= len(words) <= settings.max_words:
+            if MIN_WORDS <= len(words) <= longest:
                 given += due
                 yield from repeat(words, due)
         if not given:
-            limits = f"{MIN_WORDS} to {settings.max_words} words"
+            limits = f"{MIN_WORDS} to {longest} words"
             raise CorpusError(f"{settings.corpus} has no sentence of {limits} for the {split} set")
         num -= given
 
@@ -223,8 +239,8 @@ def _missing(settings: Settings, out: Path, split: int, progress: Callable[[int]
     name, size = SPLITS[split], settings.sources_per_shard
     total = settings.num_sources(name)
     sources = _sources(settings, name, total, shards.read_card(out)["available"][name])
-    for number, first in enumerate(range(0, total, size)):
-        path = out / f"{name}-{number:05}.parquet"
+    for file_name, first in zip(settings.shard_names(name), range(0, total, size), strict=True):
+        path = out / file_name
         sentences = list(islice(sources, min(size, total - first)))
         if path.exists():
             progress(len(sentences) * len(settings.recipes_of(name)))
@@ -232,11 +248,11 @@ def _missing(settings: Settings, out: Path, split: int, progress: Callable[[int]
             yield _Shard(path, split, first, sentences)
 
 
-def _contents(out: Path) -> dict[str, Any]:
-    paths = {split: sorted(out.glob(f"{split}-*.parquet")) for split in SPLITS}
+def _contents(settings: Settings, out: Path) -> dict[str, Any]:
+    paths = {split: [out / name for name in settings.shard_names(split)] for split in SPLITS}
     return {
         "counts": {split: shards.count(found) for split, found in paths.items()},
-        "shards": {path.name: shards.sha256(path) for found in paths.values() for path in found},
+        "shards": {path.name: sha256(path) for found in paths.values() for path in found},
     }
 
 

@@ -3,19 +3,19 @@
 A shard holds the instances of a fixed run of source sentences, so its content hangs on nothing but the settings.
 """
 
-import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from redraft.errors import InputError
-from redraft.files import replacing
+from redraft.files import replacing, sha256
 from redraft.synthesis.corrupt import Instance
 from redraft.synthesis.labels import Label
 
 CARD = "card.json"
+SPLITS = ("train", "valid")
 FORMAT = "redraft synthetic data 1"
 
 
@@ -53,7 +53,7 @@ def shard_paths(folder: Path, split: str) -> list[Path]:
         raise InputError(f"{folder} is not a folder; make one with redraft synthesize")
     found = sorted(folder.glob(f"{split}-*.parquet"))
     if not found:
-        raise InputError(f"{folder} has no {split} shard; make the data with redraft synthesize")
+        raise InputError(f"{folder} has no {split} shard; make the data with redraft synthesize, --num-valid above 0")
     return found
 
 
@@ -79,13 +79,17 @@ def read_shard(path: Path) -> Iterator[Row]:
 
 def count(paths: Sequence[Path]) -> dict[str, Any]:
     """How many sentences, source sentences, and instances by recipe, method and label."""
+    import pyarrow as pa
     import pyarrow.compute as pc  # type: ignore[import-untyped]
     from pyarrow import parquet
 
     totals: dict[str, Counter[str]] = {"recipe": Counter(), "method": Counter(), "label": Counter()}
     num_sentences = num_sources = 0
     for path in paths:
-        table = parquet.read_table(path, columns=["labels", "recipe", "method", "source"])
+        try:
+            table = parquet.read_table(path, columns=["labels", "recipe", "method", "source"])
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            raise InputError(f"{path} is damaged; remove it and run redraft synthesize again") from error
         num_sentences += table.num_rows
         num_sources += pc.count_distinct(table["source"]).as_py()
         columns = {"recipe": table["recipe"], "method": table["method"], "label": pc.list_flatten(table["labels"])}
@@ -109,18 +113,26 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 def check_shards(folder: Path, card: dict[str, Any]) -> None:
     """Refuse a folder whose shards are not those of its card: a copy that was cut off, a shard that was lost."""
-    found = {path.name: path for path in folder.glob("*.parquet")}
-    if other := sorted(found.keys() ^ card["shards"].keys()):
-        raise InputError(f"{folder} does not hold the shards of its {CARD} ({other[0]}); run redraft synthesize again")
-    if changed := [name for name, path in sorted(found.items()) if sha256(path) != card["shards"][name]]:
-        raise InputError(f"{folder / changed[0]} is not the shard of the {CARD}; remove it and run redraft synthesize")
+    check_known(folder, card["shards"])
+    if lost := sorted(name for name in card["shards"] if not (folder / name).exists()):
+        raise InputError(f"{folder} has lost {lost[0]}; run redraft synthesize again")
+    check_unaltered(folder, card["shards"])
+
+
+def check_known(folder: Path, names: Collection[str]) -> None:
+    """Refuse a folder with a shard of another name."""
+    if other := sorted(path.name for path in folder.glob("*.parquet") if path.name not in names):
+        raise InputError(f"{folder / other[0]} is no part of the data in that folder; remove it")
+
+
+def check_unaltered(folder: Path, hashes: Mapping[str, str]) -> None:
+    """Refuse a folder in which a shard has another content than the card says. One that is not there is no matter."""
+    for name, expected in sorted(hashes.items()):
+        path = folder / name
+        if path.exists() and sha256(path) != expected:
+            raise InputError(f"{path} is not the shard of the {CARD}; remove it and run redraft synthesize again")
 
 
 def write_card(folder: Path, card: dict[str, Any]) -> None:
     with replacing(folder / CARD) as partial:
         partial.write_text(json.dumps({"format": FORMAT} | card, indent=1) + "\n", encoding="utf-8")
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -16,17 +16,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from redraft.corpus import Encoded
-from redraft.errors import InputError
-from redraft.files import replacing
+from redraft.errors import InputError, reason
+from redraft.files import replacing, sha256
 from redraft.models.lstm_files import load_pair, readers_sha256
 from redraft.models.pack import DEFAULT, Pack, open_pack
-from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, pieces_sha256, read_weights, weights_file
+from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, read_weights, weights_file
 from redraft.predict.classifier import (
     LABELS,
     OVER_READINGS,
     READERS,
     HubNetwork,
     groups,
+    labels_of,
     load_classifier,
     padded,
     read_config,
@@ -34,7 +35,7 @@ from redraft.predict.classifier import (
 from redraft.predict.pieces import PIECES, HubPieces, PieceEncoder, SentencePieces, Splitter, WordIds
 from redraft.predict.readings import XlnetOverReadings
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
-from redraft.synthesis.shards import check_shards, read_card, read_shard, shard_paths
+from redraft.synthesis.shards import SPLITS, check_shards, read_card, read_shard, shard_paths
 from redraft.synthesis.words import Method
 from redraft.training.label_scores import LabelScores
 from redraft.training.lm import Batches
@@ -197,19 +198,22 @@ def new_reading_classifier(
 def _start(
     init: Path | None, pieces: Path | None, readers: Pack | None, shape: Mapping[str, Any] | None, seed: int
 ) -> tuple[nn.Module, Splitter, Base]:
-    """An untrained classifier, or another model's weights."""
+    """An untrained classifier, or another model's weights; one over readings goes on with those of ``readers``."""
+    if init is not None and pieces is None and read_config(init).get("model_type") == OVER_READINGS:
+        pack = readers or open_pack(DEFAULT)
+        loaded = load_classifier(init, pack=pack)
+        return loaded.network, loaded.splitter, pack
     if [init, pieces, readers].count(None) != 2:
-        raise InputError("a classifier starts from another model, pieces or a pack; name one of them")
+        raise InputError(
+            "a classifier starts from another model (--init), from pieces (--pieces or --corpus) or from what the "
+            "models of a pack read (--readers); name one of them"
+        )
     if readers is not None:
         return *new_reading_classifier(readers, shape, seed), readers
     if pieces is not None:
         return *new_classifier(pieces, shape, seed), pieces
     if init is None:
         raise ValueError("nothing to start from")
-    if read_config(init).get("model_type") == OVER_READINGS:
-        pack = open_pack(DEFAULT)
-        loaded = load_classifier(init, pack=pack)
-        return loaded.network, loaded.splitter, pack
     spiece = init / PIECES
     return *classifier_from(init, seed), spiece if spiece.exists() else None
 
@@ -223,11 +227,15 @@ def classifier_from(folder: Path, seed: int = 0) -> tuple[nn.Module, Splitter]:
     if splitter.size != config["vocab_size"]:
         raise InputError(f"{folder / PIECES} has {splitter.size} pieces, the model {config['vocab_size']}")
     own = network.state_dict()
-    # A language model has a head of its own, which is left behind.
-    given = {name: value for name, value in read_weights(folder).items() if name in own}
+    # A language model has a head of its own, which is left behind, and so is that of a classifier of other labels.
+    kept = tuple(own) if labels_of(config) == LABELS else tuple(name for name in own if name.startswith("transformer."))
+    given = {name: value for name, value in read_weights(folder).items() if name in kept}
     if missing := [name for name in own if name.startswith("transformer.") and name not in given]:
         raise InputError(f"{weights_file(folder)} lacks {missing[0]}; it is not an XLNet to start from")
-    network.load_state_dict(given, strict=False)
+    try:
+        network.load_state_dict(given, strict=False)
+    except RuntimeError as error:
+        raise InputError(f"{weights_file(folder)} does not hold what {CONFIG} describes: {reason(error)}") from error
     return network, splitter
 
 
@@ -235,23 +243,24 @@ def _from_hub(folder: Path) -> tuple[nn.Module, Splitter]:
     from transformers import AutoModelForTokenClassification, AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         model = AutoModelForTokenClassification.from_pretrained(
             folder,
             dtype=torch.float32,
             id2label=dict(enumerate(LABELS)),
             label2id={name: i for i, name in enumerate(LABELS)},
             ignore_mismatched_sizes=True,
+            trust_remote_code=False,
         )
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder} cannot be loaded as a token classifier: {error}") from error
+        raise InputError(f"{folder} cannot be loaded as a token classifier: {reason(error)}") from error
     return HubNetwork(model, tokenizer), HubPieces(tokenizer)
 
 
 def _sha256(base: Base) -> str:
     if base is None:
         return ""
-    return readers_sha256(base) if isinstance(base, Pack) else pieces_sha256(base)
+    return readers_sha256(base) if isinstance(base, Pack) else sha256(base)
 
 
 def save_classifier(network: nn.Module, folder: Path, base: Base = None) -> None:
@@ -307,15 +316,17 @@ def train_classifier(
     if not card.get("complete"):
         raise InputError(f"{data} is not complete; run redraft synthesize again to finish it")
     check_shards(data, card)
+    for split in SPLITS:
+        shard_paths(data, split)  # before any work
     network, splitter, base = _start(init, pieces, readers, shape, seed)
-    train_data, valid_data = (read_tagged(data, split, splitter) for split in ("train", "valid"))
+    train_data, valid_data = (read_tagged(data, split, splitter) for split in SPLITS)
     start = "" if init is None else str(init.resolve())
     identity = hashlib.sha256(json.dumps([card["shards"], _sha256(base), start]).encode()).hexdigest()
     task = ClassifierTask(
         network, splitter, train_data, valid_data, batch_pieces=batch_pieces, seed=seed, identity=identity
     )
     rate = learning_rate or (FINE_TUNING_RATE if init else LEARNING_RATE)
-    plan = Plan(int(epochs * train_data.num_words), rate, seed=seed)
+    plan = Plan(max(1, int(epochs * train_data.num_words)), rate, seed=seed)
     train(task, plan, out, quiet=quiet)
     network.load_state_dict(load_file(out / BEST))
     network.eval()

@@ -1,5 +1,6 @@
 """Training the LSTM language models, forward and backward."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from redraft.models.vocabulary import END, START, Vocabulary
 from redraft.training.loop import Plan, train
 from redraft.training.processes import WHOLE, Share, join
 from redraft.training.progress import counted
+from redraft.version import VERSION
 
 Direction = Literal["forward", "backward"]
 DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
@@ -41,7 +43,7 @@ class LmData:
 
 def prepare(folder: Path, num_words: int = NUM_WORDS, cache: Path | None = None, *, quiet: bool = False) -> LmData:
     """Count words, keep the most frequent, encode. With ``cache`` the result is kept in that file."""
-    fingerprint = f"{num_words} " + " ".join(f"{p.name}:{p.stat().st_size}" for p in corpus.text_files(folder))
+    fingerprint = json.dumps([VERSION, num_words, corpus.file_hashes(folder)])
     if cache and cache.exists():
         with np.load(cache) as kept:
             if str(kept["fingerprint"]) == fingerprint:
@@ -52,7 +54,8 @@ def prepare(folder: Path, num_words: int = NUM_WORDS, cache: Path | None = None,
                 )
     counts: Counter[str] = Counter()
     for line in counted(corpus.sentences(folder), "counting words:", quiet=quiet):
-        counts.update(text.tokenise(line))
+        if not corpus.is_held_out(line):
+            counts.update(text.tokenise(line))
     vocabulary = Vocabulary.from_counts(counts, num_words)
     lines = counted(corpus.sentences(folder), "encoding:", quiet=quiet)
     train = encode(vocabulary, (line for line in lines if not corpus.is_held_out(line)))

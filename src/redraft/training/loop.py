@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from redraft.errors import InputError
+from redraft.errors import InputError, OutputError, reason
 from redraft.files import replacing
 from redraft.interrupt import stop_on_interrupt
 from redraft.training.processes import WHOLE, Processes, Share, join
@@ -168,8 +168,12 @@ def _save(task: Task, plan: Plan, run: _Run, out: Path) -> None:
         "module": task.module.state_dict(),
         "optimizers": [optimizer.state_dict() for optimizer in task.optimizers],
     }
-    with replacing(out / CHECKPOINT) as path:
-        torch.save(checkpoint, path)
+    with replacing(out / CHECKPOINT) as path, path.open("wb") as file:
+        try:
+            torch.save(checkpoint, file)
+        except RuntimeError as error:  # what torch makes of a full disk
+            told = reason(error.__context__ or error)
+            raise OutputError(f"cannot write {out / CHECKPOINT}: {told}; free some space and run again") from error
 
 
 def _resume(task: Task, plan: Plan, out: Path) -> _Run:

@@ -1,5 +1,6 @@
 """Making a pack: train its models, quantise them, measure what that costs, write the card."""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from redraft.corpus import Encoded
 from redraft.errors import InputError
 from redraft.models.lstm import LstmConfig, LstmLM
 from redraft.models.lstm_files import save_lstm
-from redraft.models.pack import Pack, write_manifest
+from redraft.models.pack import MANIFEST, Pack, write_manifest
 from redraft.models.quantise import dequantise, quantise
 from redraft.training.lm import DIRECTIONS, Direction, LmData, encode, nll_per_word, prepare, train_lm
 from redraft.training.loop import BEST
@@ -38,6 +39,8 @@ def train_pack(
     """
     if test is not None:
         _test_lines(test)  # before hours of training
+    if added is not None:
+        added.check()
     for direction in DIRECTIONS:
         train_lm(
             corpus, direction, out / direction, num_tokens=num_tokens, num_words=num_words, cache=out / "corpus.npz"
@@ -74,7 +77,9 @@ def assemble(
     test: Path | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Pack:
-    """Quantise trained models, measure them, and write them with a card."""
+    """Quantise trained models, measure them, and write them with a card, in place of a pack that was there."""
+    if (folder / MANIFEST).exists():
+        shutil.rmtree(folder)
     sets = {_HELD_OUT: data.held_out}
     if test is not None:
         sets[test.name] = encode(data.vocabulary, _test_lines(test))

@@ -19,7 +19,7 @@ from redraft.models.quantise import dequantise, quantise
 from redraft.models.xlnet import Order, XlnetLM
 from redraft.models.xlnet_files import load_xlnet, orders_of, read_card
 from redraft.models.xlnet_pack import LANGUAGE_MODEL, store_xlnet
-from redraft.predict.classifier import CLASSIFIER, Classifier, HubNetwork, load_classifier, read_config
+from redraft.predict.classifier import CLASSIFIER, Classifier, HubNetwork, check_labels, load_classifier, read_config
 from redraft.training.xlnet import encode, nll_by_order
 
 _Network = TypeVar("_Network", bound=nn.Module)
@@ -38,6 +38,21 @@ class Additions:
     xlnets: Sequence[str] = ()
     classifier: Path | None = None
 
+    def load_xlnets(self) -> "list[_Xlnet]":
+        xlnets = [_Xlnet.of(source) for source in self.xlnets]
+        for order in Order:
+            if sum(order in xlnet.orders for xlnet in xlnets) > 1:
+                raise InputError(
+                    f"two of the XLNets would read {order.value}; say which one does with --xlnet {order.value}=DIR"
+                )
+        return xlnets
+
+    def check(self) -> None:
+        """Refuse what can be refused before the pack is there."""
+        self.load_xlnets()
+        if self.classifier is not None:
+            check_labels(self.classifier, read_config(self.classifier))
+
 
 def add_parts(base: Pack, out: Path, added: Additions, sets: Sets) -> Pack:
     """A copy of a pack in the folder ``out`` with more models in it, in place of those that did the same.
@@ -49,14 +64,15 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: Sets) -> Pack:
     if empty := [name for name, lines in sets.items() if not lines]:
         raise InputError(f"there is no sentence to measure on: {empty[0]} is empty; give more text")
     in_place = out.resolve() == base.folder.resolve()
-    if not in_place and out.exists() and any(out.iterdir()):
-        raise InputError(f"{out} is not empty; choose a new folder for the pack")
-    xlnets = _different([_Xlnet.of(source) for source in added.xlnets])
+    if not in_place and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is not an empty folder; choose a new one for the pack")
+    xlnets = added.load_xlnets()
+    classifier = None if added.classifier is None else load_classifier(added.classifier, pack=base)
     if in_place:
-        return _add(base, out, xlnets, added.classifier, sets)
+        return _add(base, out, xlnets, added.classifier, classifier, sets)
     try:
         shutil.copytree(base.folder, out, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST))
-        return _add(base, out, xlnets, added.classifier, sets)
+        return _add(base, out, xlnets, added.classifier, classifier, sets)
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
         raise
@@ -85,17 +101,15 @@ class _Xlnet:
         return "xlnet" if len(names) == len(Order) else "-".join(["xlnet", *names])
 
 
-def _different(xlnets: Sequence[_Xlnet]) -> Sequence[_Xlnet]:
-    """Refuse two models for one order."""
-    for order in Order:
-        if sum(order in xlnet.orders for xlnet in xlnets) > 1:
-            raise InputError(
-                f"two of the XLNets would read {order.value}; say which one does with --xlnet {order.value}=DIR"
-            )
-    return xlnets
-
-
-def _add(base: Pack, out: Path, xlnets: Sequence[_Xlnet], classifier: Path | None, sets: Sets) -> Pack:
+def _add(
+    base: Pack,
+    out: Path,
+    xlnets: Sequence[_Xlnet],
+    source: Path | None,
+    classifier: Classifier | None,
+    sets: Sets,
+) -> Pack:
+    """Everything is loaded by now; ``source`` is where the classifier lies."""
     parts, card = dict(base.parts), dict(base.card)
     for xlnet in xlnets:
         _take_over(out, parts, card, xlnet.orders)
@@ -104,8 +118,8 @@ def _add(base: Pack, out: Path, xlnets: Sequence[_Xlnet], classifier: Path | Non
         parts[xlnet.part] = {"kind": LANGUAGE_MODEL, **stored, "orders": [order.value for order in xlnet.orders]}
         costs = {name: _nll(xlnet.network, xlnet.splitter, xlnet.orders, lines) for name, lines in sets.items()}
         card[xlnet.part] = {**read_card(xlnet.folder), "nll": costs, "nll_note": _NOTE}
-    if classifier is not None:
-        parts[CLASSIFIER], card[CLASSIFIER] = _classifier(base, out, classifier, sets)
+    if source is not None and classifier is not None:
+        parts[CLASSIFIER], card[CLASSIFIER] = _classifier(out, source, classifier, sets)
     _drop_unused_pieces(out, parts)
     return write_manifest(out, base.name, parts, card)
 
@@ -134,9 +148,9 @@ def _nll(network: XlnetLM, splitter: SentencePieces, orders: Sequence[Order], li
     }
 
 
-def _classifier(base: Pack, out: Path, source: Path, sets: Sets) -> tuple[dict[str, Any], dict[str, Any]]:
+def _classifier(out: Path, source: Path, loaded: Classifier, sets: Sets) -> tuple[dict[str, Any], dict[str, Any]]:
     """Entry and card of a classifier: a compact XLNet in 8 bits, any other encoder in half precision."""
-    loaded, card = load_classifier(source, pack=base), read_card(source)
+    card = read_card(source)
     _clear(out / CLASSIFIER)
     if isinstance(loaded.network, HubNetwork):
         HubNetwork(copy.deepcopy(loaded.network.model).half(), loaded.network.tokenizer).save(out / CLASSIFIER)

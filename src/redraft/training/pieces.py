@@ -38,7 +38,8 @@ def train_pieces(folder: Path, out: Path, *, num_pieces: int = NUM_PIECES, num_s
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise InputError(f"no {num_pieces:,} pieces can be made of {folder}: {error}") from error
+            advice = "give more text, or a vocabulary with --pieces"
+            raise InputError(f"no {num_pieces:,} pieces can be made of {folder}; {advice} ({error})") from error
         finally:
             partial.with_name(partial.name + ".vocab").unlink(missing_ok=True)
         written.replace(partial)

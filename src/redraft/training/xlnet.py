@@ -15,18 +15,19 @@ from torch import Tensor
 from redraft import corpus, text
 from redraft.corpus import Encoded
 from redraft.errors import CorpusError, InputError
-from redraft.files import replacing
+from redraft.files import replacing, sha256
 from redraft.models.output_layer import Columns, SoftTargets, sample_columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
-from redraft.models.xlnet_files import load_xlnet, pieces_sha256, save_xlnet
+from redraft.models.xlnet_files import load_xlnet, save_xlnet
 from redraft.training.lm import MAX_WORDS, Batches
 from redraft.training.loop import BEST, Plan, train
 from redraft.training.muon import optimizers
 from redraft.training.pieces import train_pieces
 from redraft.training.processes import WHOLE, Share, join
 from redraft.training.teacher import Teacher
+from redraft.version import VERSION
 
 LEARNING_RATE = 3e-3  # from scratch
 FINE_TUNING_RATE = 1e-4
@@ -51,8 +52,7 @@ class PieceData:
 
 def prepare(folder: Path, pieces: Path, cache: Path | None = None) -> PieceData:
     """Split the sentences of a corpus into pieces. With ``cache`` the result is kept in that file."""
-    files = " ".join(f"{path.name}:{path.stat().st_size}" for path in corpus.text_files(folder))
-    fingerprint = f"{pieces_sha256(pieces)} {files}"
+    fingerprint = json.dumps([VERSION, sha256(pieces), corpus.file_hashes(folder)])
     if cache and cache.exists():
         with np.load(cache) as kept:
             if str(kept["fingerprint"]) == fingerprint:
@@ -328,7 +328,7 @@ def train_xlnet(
         orders,
         batch_pieces=batch_pieces,
         seed=seed,
-        identity=f"{init} {pieces_sha256(spiece)} {network.config}",
+        identity=f"{init} {sha256(spiece)} {network.config}",
         teacher=lessons,
     )
     rate = learning_rate or (LEARNING_RATE if init == SCRATCH else FINE_TUNING_RATE)
