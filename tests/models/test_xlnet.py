@@ -1,5 +1,6 @@
 """The network against transformers', and the laws of a model of sentences: cached = uncached, batch = single."""
 
+import copy
 import json
 import shutil
 from pathlib import Path
@@ -464,3 +465,28 @@ def test_nothing_is_scored_twice(forward: XlnetReader, monkeypatch: pytest.Monke
     assert again[0][1] == first[0]
     assert again[1][0] == first[1]
     assert again[0][0] == pytest.approx(_plain(forward, ("the", "man", *words[2:])), abs=1e-4)
+
+
+@pytest.fixture(scope="session")
+def rounded(network: XlnetLM, pieces: Path) -> list[XlnetReader | XlnetMaskedReader]:
+    """The three readers with the same weights in bfloat16."""
+    return readers("rounded", copy.deepcopy(network).bfloat16(), SentencePieces(pieces))
+
+
+@settings(max_examples=15)
+@given(st.lists(_sentences, min_size=1, max_size=3))
+def test_bfloat16_reads_nearly_the_same(three, rounded, sentences) -> None:  # type: ignore[no-untyped-def]
+    """The weights of these networks are ten times those of trained ones, and so is what rounding does to them."""
+    slots = [Slot(words, len(words) // 2, len(words) // 2) for words in sentences]
+    nothing = [None] * len(sentences)
+    exact, near = (reader.read(sentences, nothing) for reader in (three[0], rounded[0]))
+    for a, b in zip(exact, near, strict=True):
+        assert b.log_probs.dtype == torch.float64
+        assert (a.log_probs - b.log_probs).abs().mean() < 0.5
+        assert not torch.equal(a.log_probs, b.log_probs)  # it does compute in the other precision
+    for whole, low in zip(three, rounded, strict=True):
+        dist = low.log_dist(slots, low.read(sentences, nothing))
+        assert dist.dtype == np.float32
+        assert np.isfinite(dist).any(1).all()
+        expected = whole.log_dist(slots, whole.read(sentences, nothing))
+        assert np.abs(np.exp(dist) - np.exp(expected)).max() < 0.25

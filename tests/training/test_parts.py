@@ -16,12 +16,14 @@ from redraft.app.cli import cli
 from redraft.app.synthesize import find_masked_lm
 from redraft.errors import InputError, PackError, RedraftError
 from redraft.models.base import Slot
+from redraft.models.hub import PRECISION
 from redraft.models.pack import MANIFEST, Pack, open_pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.xlnet import Order
 from redraft.models.xlnet_files import WEIGHTS, save_xlnet
 from redraft.models.xlnet_pack import load_readers, part_for
+from redraft.models.xlnet_reader import XlnetReader
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
 from redraft.training.classifier import save_classifier
@@ -103,6 +105,19 @@ def test_everybody_may_read_what_is_saved(whole: Pack, xlnet: Path, classifier: 
         for path in folder.rglob("*"):
             if path.is_file():
                 assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask, path
+
+
+def test_readers_take_the_precision_that_was_asked_for(whole: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    for precision in ("float32", "bfloat16"):
+        monkeypatch.setenv(PRECISION, precision)
+        reader = load_readers(whole, [Order.FORWARD])[Order.FORWARD]
+        assert isinstance(reader, XlnetReader)
+        assert reader.network.lm_loss.bias.dtype == getattr(torch, precision)
+        writer = redraft.load(str(whole.folder), "x-mcmc-c", num_candidates=5)
+        assert writer.generate("dog", settings=Settings(steps=5)).constraints_met
+    monkeypatch.setenv(PRECISION, "half")
+    with pytest.raises(InputError, match="REDRAFT_PRECISION=half is no precision"):
+        load_readers(whole, [Order.FORWARD])
 
 
 @pytest.mark.parametrize("recipe", ["x-mcmc", "x-mcmc-c", "l-mcmc-c"])

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 
 from redraft.app.train_xlnet import xlnet_lm
 from redraft.models.lstm_files import load_network
-from redraft.models.output_layer import Columns, SoftTargets, sample_columns
+from redraft.models.output_layer import Columns, sample_columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START
 from redraft.models.xlnet import Order
-from redraft.training.teacher import Teacher
+from redraft.training.teacher import SHARE, Teacher
 from redraft.training.xlnet import PieceData, Predictor, XlnetTask, new_xlnet
 from tests.xlnets import make_network
 
@@ -32,6 +32,11 @@ def _all_columns(size: int) -> Columns:
     return Columns(torch.arange(size), torch.zeros(size))
 
 
+def _spoken(soft: torch.Tensor) -> list[int]:
+    rows: list[int] = soft.sum(1).nonzero().squeeze(1).tolist()
+    return rows
+
+
 @pytest.mark.parametrize("order", _READ)
 def test_it_speaks_where_a_word_begins_and_says_what_the_lstm_says(
     tiny_pack: Pack, teacher: Teacher, pieces: Path, order: Order
@@ -42,21 +47,20 @@ def test_it_speaks_where_a_word_begins_and_says_what_the_lstm_says(
     own = [splitter.split(word) for word in words]
     sentence = np.array([i for ids in own for i in ids], dtype=np.uint16)
     soft = teacher.targets([sentence, sentence], order, _all_columns(splitter.size))
-    assert soft is not None
     heard = vocabulary.ids(words if order is Order.FORWARD else words[::-1])
     hidden, _ = network(torch.tensor([START, *heard])[:, None])
     probabilities = network.softmax.log_prob(hidden[:, 0]).exp()
     lengths = [len(ids) for ids in (own if order is Order.FORWARD else own[::-1])]
     starts = [sum(lengths[:at]) for at in range(len(words) + 1)]
-    assert sorted(soft.rows.tolist()) == [*starts, *(start + len(sentence) + 1 for start in starts)]
+    assert _spoken(soft) == [*starts, *(start + len(sentence) + 1 for start in starts)]
     first, end = (0, splitter.end) if order is Order.FORWARD else (-1, splitter.begin)
-    for row, told in zip(soft.rows.tolist(), soft.probabilities, strict=True):
+    for row in _spoken(soft):
         expected = torch.zeros(splitter.size)
         by_word = probabilities[starts.index(row % (len(sentence) + 1))]
         for i, word in enumerate(vocabulary.words):
             if i > START or i == END:
                 expected[end if i == END else splitter.split(word)[first]] += by_word[i]
-        torch.testing.assert_close(told, expected / expected.sum(), rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(soft[row], SHARE * expected / expected.sum(), rtol=1e-4, atol=1e-6)
 
 
 def test_what_it_says_is_spread_over_the_columns(teacher: Teacher, data: PieceData, pieces: Path) -> None:
@@ -65,14 +69,13 @@ def test_what_it_says_is_spread_over_the_columns(teacher: Teacher, data: PieceDa
     whole = teacher.targets(sentences, Order.FORWARD, _all_columns(size))
     every = torch.arange(size)
     many = [sample_columns(every[:1], size, 30, 60, torch.Generator().manual_seed(seed)) for seed in range(400)]
-    assert whole is not None
-    mean = torch.zeros_like(whole.probabilities)
+    mean = torch.zeros_like(whole)
     for columns in many:
         soft = teacher.targets(sentences, Order.FORWARD, columns)
-        assert soft is not None
-        torch.testing.assert_close(soft.probabilities.sum(1), torch.ones(len(soft.rows)))
-        mean[:, columns.ids] += soft.probabilities / len(many)
-    assert (mean - whole.probabilities).abs().max() < 0.05
+        assert _spoken(soft) == _spoken(whole)
+        torch.testing.assert_close(soft.sum(1), whole.sum(1))
+        mean[:, columns.ids] += soft / len(many)
+    assert (mean - whole).abs().max() < 0.05 * SHARE
 
 
 def test_odd_sentences_and_unknown_words_are_passed_over(teacher: Teacher, pieces: Path) -> None:
@@ -81,11 +84,10 @@ def test_odd_sentences_and_unknown_words_are_passed_over(teacher: Teacher, piece
     odd = np.array([*man, splitter.end, *man], dtype=np.uint16)  # no text has an end in its middle
     plain = np.array([*unknown, *man], dtype=np.uint16)
     columns = _all_columns(splitter.size)
-    assert teacher.targets([odd], Order.FORWARD, columns) is None
-    soft = teacher.targets([odd, plain], Order.FORWARD, columns)
-    assert soft is not None
+    assert _spoken(teacher.targets([odd], Order.FORWARD, columns)) == []
     first = len(odd) + 1
-    assert soft.rows.tolist() == [first + len(unknown), first + len(plain)]  # "man" and the end
+    man_and_end = [first + len(unknown), first + len(plain)]
+    assert _spoken(teacher.targets([odd, plain], Order.FORWARD, columns)) == man_and_end
 
 
 def test_the_loss_is_a_mixture_and_its_gradient_is_right(pieces: Path) -> None:
@@ -96,14 +98,15 @@ def test_the_loss_is_a_mixture_and_its_gradient_is_right(pieces: Path) -> None:
     target = torch.tensor([3, 1, 4, 1, 5])
     columns = sample_columns(target, size, 10, 20, generator)
     told = torch.rand(2, len(columns.ids), generator=generator).softmax(1)
-    soft = SoftTargets(torch.tensor([3, 0]), told, 0.3)
+    soft = torch.zeros(5, len(columns.ids))
+    soft[[3, 0]] = 0.3 * told
     loss = network.loss(hidden, target, columns, soft)
     loss.backward()
     weight, bias = network.transformer.word_embedding.weight.detach(), network.lm_loss.bias.detach()
     again = hidden.detach().clone().requires_grad_()
     logits = torch.log_softmax(again @ weight[columns.ids].T + bias[columns.ids] + columns.log_weights, 1)
     wanted = torch.nn.functional.one_hot(torch.searchsorted(columns.ids, target), len(columns.ids)).float()
-    wanted[soft.rows] = 0.7 * wanted[soft.rows] + 0.3 * told
+    wanted[[3, 0]] = 0.7 * wanted[[3, 0]] + 0.3 * told
     plain = -(wanted * logits).sum()
     plain.backward()
     torch.testing.assert_close(loss, plain)
@@ -146,13 +149,16 @@ def test_a_task_mixes_in_what_its_teacher_says(teacher: Teacher, data: PieceData
     assert float(loss) != pytest.approx(float(plain), rel=1e-3)
 
 
-def test_a_model_is_trained_with_a_teacher_and_says_so(
+def test_a_model_is_trained_with_a_teacher_in_bfloat16_and_says_so(
     tiny_pack: Pack, made_corpus: Path, pieces: Path, tmp_path: Path
 ) -> None:
     options = ["--corpus", str(made_corpus), "--out", str(tmp_path), "--pieces", str(pieces), "--batch", "512"]
     shape = ["--layers", "1", "--inner", "32", "--tokens", "2000"]
-    result = CliRunner().invoke(xlnet_lm, [*options, *shape, "--teacher", str(tiny_pack.folder)])
+    taught = ["--teacher", str(tiny_pack.folder), "--precision", "bfloat16"]
+    result = CliRunner().invoke(xlnet_lm, [*options, *shape, *taught])
     assert result.exit_code == 0, result.output
-    assert json.loads((tmp_path / "card.json").read_text())["training"]["teacher"]
+    told = json.loads((tmp_path / "card.json").read_text())["training"]
+    assert told["teacher"]
+    assert told["precision"] == "bfloat16"
     again = CliRunner().invoke(xlnet_lm, [*options, *shape])
-    assert "other settings (teacher)" in str(again.exception)
+    assert "other settings (precision, teacher)" in str(again.exception)

@@ -93,6 +93,27 @@ def test_a_network_overfits_a_batch(data: PieceData, pieces: Path, order: Order)
         assert task.scores(rows)[order.value] < 0.4
 
 
+def test_bfloat16_takes_nearly_the_same_step(data: PieceData, pieces: Path) -> None:
+    found = []
+    for precision in (torch.float32, torch.bfloat16):
+        network = new_xlnet(pieces, _SHAPE)
+        task = XlnetTask(network, SentencePieces(pieces), data, _ALL, batch_pieces=500, precision=precision)
+        loss, num = task.loss(0)
+        loss.backward()
+        gradient = torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None])
+        before = torch.cat([p.detach().flatten() for p in network.parameters()])
+        for optimizer in task.optimizers:
+            optimizer.step()
+        moved = torch.cat([p.detach().flatten() for p in network.parameters()]) - before
+        assert gradient.dtype == moved.dtype == torch.float32
+        found.append((loss.item() / num, gradient, moved))
+    (loss, gradient, moved), (low_loss, low_gradient, low_moved) = found
+    assert low_loss == pytest.approx(loss, rel=1e-2)
+    assert torch.cosine_similarity(gradient, low_gradient, dim=0) > 0.99
+    assert torch.cosine_similarity(moved, low_moved, dim=0) > 0.9
+    assert not torch.equal(gradient, low_gradient)  # it does compute in the other precision
+
+
 def test_a_run_that_was_cut_off_ends_with_the_same_weights(
     data: PieceData, pieces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--teacher", metavar="NAME|DIR", help="Learn from the LSTM models of this pack as well as from the text.")
 @click.option("--layers", type=click.IntRange(1), default=6, show_default=True, help="Layers, for scratch.")
 @click.option("--inner", type=click.IntRange(1), default=512, show_default=True, help="Feed-forward size, for scratch.")
+@click.option("--precision", type=click.Choice(["float32", "bfloat16"]), help="Of products; the fastest by default.")
 @click.option("--learning-rate", type=Positive(), help="3e-3 from scratch, 1e-4 after --init.")
 @click.option("--batch", "batch_pieces", type=click.IntRange(64), default=4096, show_default=True, help="Pieces.")
 @seed_option
@@ -42,12 +43,15 @@ def xlnet_lm(
     teacher: str | None,
     layers: int,
     inner: int,
+    precision: str | None,
     learning_rate: float | None,
     batch_pieces: int,
     seed: int,
 ) -> None:
     """Train an XLNet that reads forward, backward and from both sides. A run that was stopped goes on when started
     again; `accelerate launch` runs it in several processes."""
+    import torch
+
     from redraft.models.pack import open_pack
     from redraft.training.processes import join
     from redraft.training.xlnet import train_xlnet
@@ -64,6 +68,7 @@ def xlnet_lm(
         batch_pieces=batch_pieces,
         seed=seed,
         teacher=open_pack(teacher) if teacher else None,
+        precision=getattr(torch, precision) if precision else None,
     )
     if not join().is_first:
         return

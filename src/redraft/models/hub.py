@@ -13,6 +13,7 @@ from typing import Any
 
 from redraft.errors import InputError, reason
 
+PRECISION = "REDRAFT_PRECISION"  # in the environment: float32 or bfloat16
 _PROBE_SECONDS = 10.0
 _PROBE_BYTES = 1 << 20
 
@@ -20,10 +21,15 @@ _PROBE_BYTES = 1 << 20
 def compute_dtype() -> Any:
     """The precision to compute in: bfloat16 where the processor multiplies it fast, else single precision.
 
-    Asked of the processor and not measured, so that a model gives the same scores in every run on a machine.
+    Asked of the processor and not measured, so that a model gives the same scores in every run on a machine. Whoever
+    wants the same scores on every machine says so in the environment.
     """
     import torch
 
+    if wanted := os.environ.get(PRECISION):
+        if wanted not in ("float32", "bfloat16"):
+            raise InputError(f"{PRECISION}={wanted} is no precision to compute in; set it to float32 or bfloat16")
+        return getattr(torch, wanted)
     able = torch.cpu.get_capabilities()
     return torch.bfloat16 if able.get("avx512_bf16") or able.get("amx_bf16") else torch.float32
 

@@ -18,10 +18,10 @@ def log_prob_of(hidden: Tensor, target: Tensor, weight: Tensor, bias: Tensor | N
         bias = weight.new_zeros(len(weight))
     log_sums = []
     for rows, some in zip(torch.split(weight, _COLUMNS), torch.split(bias, _COLUMNS), strict=True):
-        logits = torch.addmm(some, hidden, rows.T)
+        logits = torch.addmm(some, hidden, rows.T).float()
         first = logits[:, 0].clone()
         log_sums.append(first - torch.log_softmax(logits, 1, out=logits)[:, 0])
-    picked: Tensor = (hidden * weight[target]).sum(1) + bias[target]
+    picked: Tensor = (hidden.float() * weight[target].float()).sum(1) + bias[target].float()
     return picked - torch.stack(log_sums).logsumexp(0)
 
 
@@ -30,14 +30,6 @@ class Columns(NamedTuple):
 
     ids: Tensor  # ascending
     log_weights: Tensor  # how many pieces each stands for
-
-
-class SoftTargets(NamedTuple):
-    """Distributions that some rows should give: ``share`` of their loss is taken against these."""
-
-    rows: Tensor  # [m], each once
-    probabilities: Tensor  # [m, columns]
-    share: float
 
 
 def sample_columns(target: Tensor, size: int, frequent: int, num: int, generator: torch.Generator) -> Columns:
@@ -59,10 +51,11 @@ def sample_columns(target: Tensor, size: int, frequent: int, num: int, generator
     return Columns(ids, log_weights[ids])
 
 
-def cross_entropy(
-    hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: SoftTargets | None = None
-) -> Tensor:
-    """Summed negative log-likelihood; [n, d], the layer's [v, d] and [v], and [n] to a scalar."""
+def cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: Tensor | None = None) -> Tensor:
+    """Summed negative log-likelihood; [n, d], the layer's [v, d] and [v], and [n] to a scalar.
+
+    ``soft`` [n, v] are parts of distributions that rows should give; what is missing in a row to 1 is its target's.
+    """
     loss: Tensor = _SummedCrossEntropy.apply(hidden, weight, bias, target, soft)  # type: ignore[no-untyped-call]
     return loss
 
@@ -75,22 +68,20 @@ class _SummedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: SoftTargets | None
-    ) -> Tensor:
-        logits = torch.addmm(bias, hidden, weight.T)
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: Tensor | None) -> Tensor:
+        logits = torch.addmm(bias, hidden, weight.T).float()
         torch.log_softmax(logits, 1, out=logits)
         hard = torch.ones(len(target))
         loss = torch.zeros(())
         if soft is not None:
-            hard[soft.rows] -= soft.share
-            loss = -soft.share * (logits[soft.rows] * soft.probabilities).sum()
+            hard -= soft.sum(1)
+            loss = -torch.dot(logits.view(-1), soft.view(-1))  # no array of their products
         loss = loss - (logits.gather(1, target[:, None]).squeeze(1) * hard).sum()
         if any(ctx.needs_input_grad):
             residual = logits.exp_()
             residual[torch.arange(len(target)), target] -= hard
             if soft is not None:
-                residual.index_add_(0, soft.rows, soft.probabilities, alpha=-soft.share)
+                residual -= soft
             ctx.save_for_backward(residual @ weight, residual.T @ hidden, residual.sum(0))
         return loss
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from redraft.errors import InputError
-from redraft.models.output_layer import Columns, SoftTargets, cross_entropy, log_prob_of
+from redraft.models.output_layer import Columns, cross_entropy, log_prob_of
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
 # Settings of an XLNet that this module computes, and no others.
@@ -230,7 +230,7 @@ class XlnetLayers(nn.Module):
 
     def both_sides(self, hidden: Tensor, real: Tensor) -> Tensor:
         """What [rows, time, d] becomes; nobody sees what is not ``real``."""
-        distances = _sinusoids(_distance_range(hidden.shape[1]), hidden.shape[-1])
+        distances = _sinusoids(_distance_range(hidden.shape[1]), hidden)
         mask = _hiding(~real)[None, :, None, :]
         for layer in self.layer:
             hidden, _ = layer(hidden, hidden, distances, mask)
@@ -266,7 +266,7 @@ class XlnetTransformer(XlnetLayers):
         content: Tensor = self.word_embedding(ids)
         hidden = torch.cat([content, self.mask_emb.expand(rows, time, -1)], 1)
         past = 0 if memory is None else memory.key.shape[3]
-        distances = _sinusoids(_distance_range(time, past) * (-1 if backward else 1), hidden.shape[-1])
+        distances = _sinusoids(_distance_range(time, past) * (-1 if backward else 1), hidden)
         mask = _causal_mask(rows, time, memory)
         kept: list[_LayerMemory] = []
         for number, layer in enumerate(self.layer):
@@ -285,11 +285,12 @@ def _distance_range(time: int, past: int = 0) -> Tensor:
     return torch.arange(past + time, -time, -1)
 
 
-def _sinusoids(distances: Tensor, size: int) -> Tensor:
-    """[n] to [n, size]."""
+def _sinusoids(distances: Tensor, like: Tensor) -> Tensor:
+    """[n] to [n, d], as wide and as precise as the layers' states [rows, time, d]."""
+    size = like.shape[-1]
     frequencies = 10000.0 ** -(torch.arange(0, size, 2) / size)
     angles = distances[:, None] * frequencies
-    return torch.cat([angles.sin(), angles.cos()], 1)
+    return torch.cat([angles.sin(), angles.cos()], 1).to(like.dtype)
 
 
 def _hiding(hidden: Tensor) -> Tensor:
@@ -333,9 +334,12 @@ class XlnetLM(nn.Module):
         return log_prob_of(hidden, target, self.transformer.word_embedding.weight, self.lm_loss.bias)
 
     def loss(
-        self, hidden: Tensor, target: Tensor, columns: Columns | None = None, soft: SoftTargets | None = None
+        self, hidden: Tensor, target: Tensor, columns: Columns | None = None, soft: Tensor | None = None
     ) -> Tensor:
-        """Summed negative log-likelihood; [n, d] and [n] to a scalar. ``columns`` make it a cheaper estimate."""
+        """Summed negative log-likelihood; [n, d] and [n] to a scalar. ``columns`` make it a cheaper estimate.
+
+        ``soft`` [n, columns] are parts of distributions that a teacher gives beside the target.
+        """
         weight: Tensor = self.transformer.word_embedding.weight
         bias: Tensor = self.lm_loss.bias
         if columns is not None:

@@ -10,6 +10,7 @@ from torch import nn
 
 from redraft.errors import PackError
 from redraft.files import replacing, sha256
+from redraft.models.hub import compute_dtype
 from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.quantise import quantise
@@ -36,13 +37,14 @@ def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> di
 
 
 def load_readers(pack: Pack, orders: Iterable[Order]) -> dict[Order, XlnetReader | XlnetMaskedReader]:
-    """A reader for each order. One network serves all the orders that its part names."""
+    """A reader for each order, in the fastest precision. One network serves all the orders that its part names."""
     part_of = {order: _require_part(pack, order) for order in orders}
     networks = {}
     words: dict[str, PieceWords] = {}  # of each vocabulary, so that proposers that are multiplied share theirs
     for part in dict.fromkeys(part_of.values()):
         pieces = pack.parts[part]["pieces"]
-        networks[part], splitter = load_part(pack, part)
+        network, splitter = load_part(pack, part)
+        networks[part] = network.to(compute_dtype())
         if pieces not in words:
             words[pieces] = PieceWords(splitter)
     return {

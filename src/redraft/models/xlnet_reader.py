@@ -60,6 +60,7 @@ class PieceWords:
 
     def log_dist(self, logits: Tensor, slots: Sequence[Slot]) -> NDArray[np.float32]:
         """Logits [slots, pieces] to log-probabilities [slots, words]."""
+        logits = logits.float()
         log_probs = logits[:, self._pieces] - logits.logsumexp(1, keepdim=True)
         log_probs[:, : len(SPECIALS)] = -np.inf
         dist: NDArray[np.float32] = log_probs.numpy()
@@ -239,7 +240,7 @@ class XlnetReader:
                 lengths[at, number] = len(row)
         # What comes first in a slot is predicted from the same state in every row of it.
         before = torch.stack([start.reading.hidden[start.count] for start in starts])
-        scores = torch.log_softmax(self.network(before), 1).gather(1, targets[..., 0]).double()
+        scores = torch.log_softmax(self.network(before).float(), 1).gather(1, targets[..., 0]).double()
         real = (torch.arange(longest) < lengths).flatten(0, 1)
         following = torch.zeros(real.shape, dtype=torch.float64)
         following[real] = self._log_prob_of(hidden[real], targets[..., 1:].reshape(-1, longest)[real])
@@ -306,8 +307,8 @@ def _leaving(ids: Sequence[int], before: Reading) -> _Start:
 def _memory(starts: Sequence[_Start]) -> Memory:
     """What was read before each start, padded in front."""
     longest = max(start.count for start in starts) + 1
-    shape = starts[0].reading.key.shape
-    key, value = (torch.zeros(shape[0], shape[1], len(starts), longest, shape[3]) for _ in range(2))
+    one = starts[0].reading.key
+    key, value = (one.new_zeros(*one.shape[:2], len(starts), longest, one.shape[3]) for _ in range(2))
     real = torch.zeros(len(starts), longest, dtype=torch.bool)
     for at, start in enumerate(starts):
         first = longest - start.count - 1

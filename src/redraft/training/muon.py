@@ -18,18 +18,26 @@ _ROUNDS = 5
 _MATRICES = (".q", ".k", ".v", ".o", ".r", "layer_1.weight", "layer_2.weight")  # inside the layers of an XLNet
 
 
-def optimizers(network: nn.Module) -> list[torch.optim.Optimizer]:
-    """What trains an XLNet: Muon its matrices, Adam the rest."""
+def optimizers(network: nn.Module, precision: torch.dtype = torch.float32) -> list[torch.optim.Optimizer]:
+    """What trains an XLNet: Muon its matrices, with products in that precision, Adam the rest."""
     inside = [p for name, p in network.named_parameters() if name.endswith(_MATRICES)]
     others = [p for name, p in network.named_parameters() if not name.endswith(_MATRICES)]
-    return [Muon(inside), torch.optim.AdamW(others, betas=(0.9, 0.98), fused=True)]
+    return [Muon(inside, precision=precision), torch.optim.AdamW(others, betas=(0.9, 0.98), fused=True)]
 
 
 class Muon(torch.optim.Optimizer):
     """For matrices; a parameter with more axes is a matrix of its first axis and the rest."""
 
-    def __init__(self, params: Iterable[Tensor], lr: float = 1e-3, momentum: float = 0.95, weight_decay: float = 0.01):
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float = 1e-3,
+        momentum: float = 0.95,
+        weight_decay: float = 0.01,
+        precision: torch.dtype = torch.float32,
+    ):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+        self._precision = precision
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -44,7 +52,7 @@ class Muon(torch.optim.Optimizer):
 
     def _update(self, parameters: list[Tensor], group: dict[str, Any], scale: float) -> None:
         moving = torch.stack([self._momentum(parameter, group["momentum"]) for parameter in parameters])
-        for parameter, update in zip(parameters, orthogonal(moving), strict=True):
+        for parameter, update in zip(parameters, orthogonal(moving.to(self._precision)), strict=True):
             parameter.mul_(1 - group["lr"] * group["weight_decay"])
             parameter.add_(update.view_as(parameter), alpha=-group["lr"] * scale)
 

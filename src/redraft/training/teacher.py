@@ -16,7 +16,7 @@ from torch import Tensor
 from redraft import text
 from redraft.errors import InputError
 from redraft.models.lstm_files import load_pair, readers_sha256
-from redraft.models.output_layer import Columns, SoftTargets
+from redraft.models.output_layer import Columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START, UNKNOWN
@@ -47,6 +47,11 @@ class Teacher:
             Order.FORWARD: self._first(0, splitter.end),
             Order.BACKWARD: self._first(-1, splitter.begin),
         }
+        self._first_words = {order: self._begun(pieces) for order, pieces in self._first_pieces.items()}
+        self._other_words = {
+            order: (self._first_words[order][pieces] != torch.arange(self._num_words)).nonzero().squeeze(1)
+            for order, pieces in self._first_pieces.items()
+        }
 
     def _first(self, which: int, end: int) -> Tensor:
         """For each word that it speaks of, the piece that is read first."""
@@ -54,6 +59,12 @@ class Teacher:
         pieces = {END: end, UNKNOWN: 0, START: 0}
         pieces |= {START + 1 + at: self._pieces[word][which] for at, word in enumerate(common)}
         return torch.tensor([pieces[i] for i in range(self._num_words)])
+
+    def _begun(self, first_pieces: Tensor) -> Tensor:
+        """For each piece the most frequent word that it begins, -1 for none: ids are ranks."""
+        words = torch.full((self._splitter.size,), -1)
+        words[first_pieces.flip(0)] = torch.arange(self._num_words).flip(0)
+        return words
 
     @torch.no_grad()
     def begin(self, network: XlnetLM) -> None:
@@ -67,9 +78,12 @@ class Teacher:
         width = min(own.shape[1], given.shape[1])
         own[pieces, :width] = given[:, :width] * (own.std() / given.std())
 
-    @torch.inference_mode()
-    def targets(self, sentences: Sequence[NDArray[np.uint16]], order: Order, columns: Columns) -> SoftTargets | None:
-        """What should be predicted for sentences that are read in one order, their predictions one after the other."""
+    @torch.no_grad()
+    def targets(self, sentences: Sequence[NDArray[np.uint16]], order: Order, columns: Columns) -> Tensor:
+        """Its share of what should be predicted for sentences that are read in one order, [predictions, columns].
+
+        Their predictions stand one after the other; rows on which it is silent are zero.
+        """
         found = [self._place(sentence, order) for sentence in sentences]
         longest = 1 + max((len(place.words) for place in found if place), default=0)
         inputs = torch.full((longest, len(found)), START)
@@ -82,25 +96,33 @@ class Teacher:
                 at = torch.tensor([*place.starts, len(sentence)]) + offset
                 rows[: len(spoken), column] = torch.where(self._speaks_of(spoken), at, -1)
             offset += len(sentence) + 1
+        soft = torch.zeros(offset, len(columns.ids))
         here = rows >= 0
-        if not here.any():
-            return None
-        hidden, _ = self._networks[order](inputs)
-        return SoftTargets(rows[here], self._over_columns(hidden[here], order, columns), SHARE)
+        if here.any():
+            hidden, _ = self._networks[order](inputs)
+            soft[rows[here]] = self._over_columns(hidden[here], order, columns).mul_(SHARE)
+        return soft
 
     def _speaks_of(self, words: Tensor) -> Tensor:
         return (words < self._num_words) & (words != UNKNOWN)
 
     def _over_columns(self, hidden: Tensor, order: Order, columns: Columns) -> Tensor:
         """Probabilities of the pieces that stand for the vocabulary, [n, columns]; those of a row sum to 1."""
-        by_word = self._networks[order].softmax.log_prob(hidden, _NUM_CLUSTERS).exp_()
-        by_word[:, [UNKNOWN, START]] = 0
-        where = torch.full((self._splitter.size,), len(columns.ids))  # one column more takes what is left out
-        where[columns.ids] = torch.arange(len(columns.ids))
-        by_piece = torch.zeros(len(columns.ids) + 1, len(hidden))
-        by_piece.index_add_(0, where[self._first_pieces[order]], by_word.T.contiguous())
-        weighted = by_piece[:-1] * columns.log_weights.exp()[:, None]
-        return (weighted / weighted.sum(0)).T.contiguous()
+        log_probs = self._networks[order].softmax.log_prob(hidden, _NUM_CLUSTERS)
+        log_probs[:, [UNKNOWN, START]] = -torch.inf
+        # Most pieces begin one word at the most, so the likeliest is taken with a look-up and only the rest are added.
+        pieces = self._first_pieces[order]
+        column_of = torch.full((self._splitter.size,), -1)
+        column_of[columns.ids] = torch.arange(len(columns.ids))
+        first = self._first_words[order][columns.ids]
+        probabilities = log_probs[:, first.clamp(min=0)].float()
+        probabilities[:, first < 0] = -torch.inf
+        probabilities.exp_()
+        others = self._other_words[order]
+        others = others[column_of[pieces[others]] >= 0]
+        probabilities.index_add_(1, column_of[pieces[others]], log_probs[:, others].float().exp_())
+        probabilities *= columns.log_weights.exp()
+        return probabilities.div_(probabilities.sum(1, keepdim=True))
 
     def _place(self, sentence: NDArray[np.uint16], order: Order) -> _Place | None:
         """None for the odd sentence whose words cannot be told from its pieces."""

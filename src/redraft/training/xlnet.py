@@ -16,7 +16,8 @@ from redraft import corpus, text
 from redraft.corpus import Encoded
 from redraft.errors import CorpusError, InputError
 from redraft.files import replacing, sha256
-from redraft.models.output_layer import Columns, SoftTargets, sample_columns
+from redraft.models.hub import compute_dtype
+from redraft.models.output_layer import Columns, sample_columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
@@ -175,13 +176,15 @@ class XlnetTask:
         seed: int = 0,
         identity: str = "",
         teacher: Teacher | None = None,
+        precision: torch.dtype = torch.float32,
     ):
         self._network, self._splitter, self._data = network, splitter, data
+        self._precision = precision
         self._orders, self._seed = tuple(orders), seed
         self._predict = Predictor(network, splitter)
         self._batches = Batches(data.train, batch_pieces, seed)
         self._batch_pieces, self._identity = batch_pieces, identity
-        self._optimizers = optimizers(network)
+        self._optimizers = optimizers(network, precision)
         self._teacher = teacher
 
     @property
@@ -200,6 +203,7 @@ class XlnetTask:
             "sentences": len(self._data.train),
             "init": self._identity,
             "teacher": self._teacher.identity if self._teacher else None,
+            "precision": str(self._precision).removeprefix("torch."),
         }
 
     def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
@@ -213,29 +217,26 @@ class XlnetTask:
         in_batch = torch.from_numpy(np.concatenate([part.targets(self._splitter) for part in parts]))
         columns = sample_columns(in_batch, self._network.config.vocab_size, _FREQUENT, _SAMPLED, generator)
         own = [taken for part in parts if (taken := part.share(share)).sentences]
-        found = [self._predict(part.sentences, part.order, part.asked) for part in own]
-        if not found:
-            return torch.zeros(()), 0
-        hidden, target = (torch.cat(tensors) for tensors in zip(*found, strict=True))
-        soft = self._taught(own, [len(asked) for _, asked in found], columns)
-        return self._network.loss(hidden, target, columns, soft), len(target)
+        # Weights and what goes from layer to layer stay in single precision, products are computed in the other.
+        with torch.autocast("cpu", self._precision, enabled=self._precision is not torch.float32):
+            found = [self._predict(part.sentences, part.order, part.asked) for part in own]
+            if not found:
+                return torch.zeros(()), 0
+            hidden, target = (torch.cat(tensors) for tensors in zip(*found, strict=True))
+            soft = self._taught(own, [len(asked) for _, asked in found], columns)
+            return self._network.loss(hidden, target, columns, soft), len(target)
 
-    def _taught(self, parts: Sequence["_Part"], num_predicted: Sequence[int], columns: Columns) -> SoftTargets | None:
+    def _taught(self, parts: Sequence["_Part"], num_predicted: Sequence[int], columns: Columns) -> Tensor | None:
         """The teacher's word on what the parts predict, one after the other; it does not read from both sides."""
         if self._teacher is None:
             return None
-        starts = np.cumsum([0, *num_predicted]).tolist()
         told = [
-            soft._replace(rows=soft.rows + start)
-            for part, start in zip(parts, starts, strict=False)
-            if part.order is not Order.MASKED
-            and (soft := self._teacher.targets(part.sentences, part.order, columns)) is not None
+            torch.zeros(num, len(columns.ids))
+            if part.order is Order.MASKED
+            else self._teacher.targets(part.sentences, part.order, columns)
+            for part, num in zip(parts, num_predicted, strict=True)
         ]
-        if not told:
-            return None
-        return SoftTargets(
-            torch.cat([soft.rows for soft in told]), torch.cat([soft.probabilities for soft in told]), told[0].share
-        )
+        return torch.cat(told)
 
     def _part(self, rows: NDArray[np.int64], order: Order, rng: np.random.Generator) -> "_Part":
         sentences = [self._data.train.sentence(row) for row in rows]
@@ -305,12 +306,14 @@ def train_xlnet(
     validate_every: int = 2_000_000,
     seed: int = 0,
     teacher: Pack | None = None,
+    precision: torch.dtype | None = None,
     quiet: bool = False,
 ) -> dict[str, float]:
     """Train on a corpus, from scratch or from a checkpoint; call again to resume. Returns NLL on held-out sentences.
 
     The best weights are left in ``out`` as transformers would save them, with a card that tells their scores.
-    ``teacher`` is a pack whose LSTM models tell what they know of words.
+    ``teacher`` is a pack whose LSTM models tell what they know of words. ``precision`` is that of the products; by
+    default the fastest that the processor has.
     """
     if not orders:
         raise InputError("name at least one order: forward, backward or masked")
@@ -330,6 +333,7 @@ def train_xlnet(
         seed=seed,
         identity=f"{init} {sha256(spiece)} {network.config}",
         teacher=lessons,
+        precision=precision or compute_dtype(),
     )
     rate = learning_rate or (LEARNING_RATE if init == SCRATCH else FINE_TUNING_RATE)
     plan = Plan(num_tokens, rate, warmup=0.03, validate_every=validate_every, seed=seed)
@@ -366,6 +370,7 @@ def _write_card(out: Path, folder: Path, plan: Plan, task: XlnetTask, scores: di
             "orders": task.settings["orders"],
             "batch_pieces": task.settings["batch_pieces"],
             "teacher": task.settings["teacher"],
+            "precision": task.settings["precision"],
         },
         "nll": scores,
         "nll_note": "Nats per word and sentence end on held-out sentences; masked: per piece, given all the others.",
