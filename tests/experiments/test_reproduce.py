@@ -198,6 +198,14 @@ def test_a_system_that_is_registered_fills_its_rows(run: Run, monkeypatch: pytes
     assert all(cell.ours is not None for cell in rows["asyn-bf"].cells)
     assert [cell.ours is not None for cell in rows["sep-bf"].cells] == [True, False, False, False]
     assert rows["l-mcmc"].note == "left out"
+    before, written = rows["asyn-bf"], run.outputs("asyn-bf", "keywords-k1").read_bytes()
+    done = reproduce(replace(run, systems=("l-mcmc",)), ["table6"], Quiet())
+    assert done is not None
+    rows = {row.system: row for row in done.results[0].grids[0].rows}
+    assert all(cell.ours is not None for cell in rows["l-mcmc"].cells)
+    assert rows["asyn-bf"] == before  # left out this time, but it had been run
+    assert run.outputs("asyn-bf", "keywords-k1").read_bytes() == written
+    assert "left out" not in (run.out / "README.md").read_text().partition("| asyn-bf |")[2].partition("\n")[0]
 
 
 def test_reruns_are_not_mixed(run: Run, guided_pack: Pack, tmp_path: Path) -> None:
@@ -298,9 +306,10 @@ def test_an_xlnet_in_the_pack_fills_its_rows(
     with_xlnet = replace(run, num=1, steps=2, pack=str(pack.folder), systems=("x-mcmc",))
     done = reproduce(with_xlnet, ["table5", "figure3"], Quiet())
     assert done is not None
-    per_piece, per_word = (grid.rows[1] for grid in done.results[0].grids)
+    per_piece, per_word, of_known = (grid.rows[1] for grid in done.results[0].grids)
     assert (per_piece.title, per_piece.note) == ("XLNet-based", "")
     assert all(piece.ours <= word.ours for piece, word in zip(per_piece.cells, per_word.cells, strict=True))
+    assert all(cell.ours > 0 for cell in of_known.cells)
     x_mcmc, guided = done.results[1].grids[1].rows
     assert (x_mcmc.note, guided.note) == ("", "not there yet: pack tiny has no classifier")
 

@@ -1,4 +1,4 @@
-"""Scores of single sentences are those of all sentences together."""
+"""Scores of single words, as the text has them, are those of all sentences together."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import torch
 
 from redraft.corpus import is_held_out
 from redraft.models.lstm import LstmConfig, LstmLM
-from redraft.models.vocabulary import SPECIALS, Vocabulary
-from redraft.training.lm import DIRECTIONS, Direction, encode, nll_per_word, prepare, sentence_nll
+from redraft.models.vocabulary import END, SPECIALS, START, Vocabulary
+from redraft.training.lm import DIRECTIONS, Direction, encode, nll_per_word, prepare, word_nll
 
 _LINES = ["A dog sees the sea .", "The dog .", "Sea ?", "the dog sees a dog , but not the sea ."]
 
@@ -31,15 +31,23 @@ def test_words_of_held_out_sentences_alone_are_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_sentences_one_by_one(direction: Direction) -> None:
+def test_words_one_by_one(direction: Direction) -> None:
     words = sorted({word for line in _LINES for word in line.split()})
     vocabulary = Vocabulary([*SPECIALS, *words])
     torch.manual_seed(0)
     network = LstmLM(LstmConfig.small(len(vocabulary))).eval()
     data = encode(vocabulary, _LINES)
-    found = sentence_nll(network, data, direction, batch=3)
-    alone = [sentence_nll(network, encode(vocabulary, [line]), direction)[0] for line in _LINES]
-    assert found == pytest.approx(alone, rel=1e-5)
+    found = word_nll(network, data, direction, batch=3)
+    for line, nll in zip(_LINES, found, strict=True):
+        (alone,) = word_nll(network, encode(vocabulary, [line]), direction)
+        assert nll == pytest.approx(alone, rel=1e-5)
+        read = [START, *vocabulary.ids(line.split() if direction == "forward" else line.split()[::-1]), END]
+        with torch.inference_mode():
+            log_probs = network.softmax.log_prob(network(torch.tensor(read[:-1])[:, None])[0][:, 0])
+        by_hand = [-float(row[target]) for row, target in zip(log_probs, read[1:], strict=True)]
+        if direction == "backward":
+            by_hand = [*by_hand[-2::-1], by_hand[-1]]
+        assert nll == pytest.approx(by_hand, rel=1e-5)
     with torch.inference_mode():
         mean = nll_per_word(network, data, direction)
-    assert found.sum() / (data.lengths + 1).sum() == pytest.approx(mean, rel=1e-5)
+    assert sum(nll.sum() for nll in found) / (data.lengths + 1).sum() == pytest.approx(mean, rel=1e-5)

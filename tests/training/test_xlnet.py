@@ -22,8 +22,18 @@ from redraft.training.classifier import classifier_from
 from redraft.training.loop import BEST, LOG, Plan, train
 from redraft.training.muon import orthogonal
 from redraft.training.processes import Share
-from redraft.training.xlnet import PieceData, Predictor, XlnetTask, ask, new_xlnet, prepare, train_xlnet
-from tests.xlnets import readers
+from redraft.training.xlnet import (
+    PieceData,
+    Predictor,
+    XlnetTask,
+    ask,
+    new_xlnet,
+    nll_by_order,
+    piece_nll,
+    prepare,
+    train_xlnet,
+)
+from tests.xlnets import make_network, readers
 
 _SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
 _ALL = list(Order)
@@ -91,6 +101,24 @@ def test_a_network_overfits_a_batch(data: PieceData, pieces: Path, order: Order)
         assert loss.item() / num < 0.5
     else:
         assert task.scores(rows)[order.value] < 0.4
+
+
+@pytest.mark.parametrize("order", [Order.FORWARD, Order.BACKWARD])
+def test_pieces_one_by_one(data: PieceData, pieces: Path, order: Order) -> None:
+    """In text order, whichever way they were read; together what all sentences cost."""
+    network, splitter = make_network(pieces), SentencePieces(pieces)
+    found = piece_nll(network, splitter, data.held_out, order)
+    with torch.inference_mode():
+        for row in (0, 1):
+            nll, sentence = found[row], data.held_out.sentence(row)
+            for at in range(len(sentence)):
+                seen = sentence[:at] if order is Order.FORWARD else sentence[at + 1 :]
+                hidden, _ = Predictor(network, splitter)([seen], order)
+                wanted = torch.tensor([int(sentence[at])])
+                assert nll[at] == pytest.approx(-network.log_prob_of(hidden[-1:], wanted).item(), rel=1e-4)
+    whole = nll_by_order(network, splitter, data.held_out, data.held_out_words, [order])[order.value]
+    num = data.held_out_words.sum() + len(data.held_out)
+    assert sum(nll.sum() for nll in found) / num == pytest.approx(whole, rel=1e-3)
 
 
 def test_bfloat16_takes_nearly_the_same_step(data: PieceData, pieces: Path) -> None:

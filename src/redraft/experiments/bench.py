@@ -6,7 +6,7 @@ from redraft.evaluation.evaluate import Material, figures, metrics_of
 from redraft.evaluation.metric import Bootstrap, Figure, Metric
 from redraft.evaluation.outputs import Output
 from redraft.experiments import outputs
-from redraft.experiments.outputs import HUMAN, TEMPLATE, Record
+from redraft.experiments.outputs import HUMAN, TEMPLATE, Job, Record
 from redraft.experiments.run import Run
 from redraft.experiments.scores import Scores
 from redraft.experiments.sets import Sets
@@ -21,10 +21,12 @@ class Bench:
 
     def __init__(self, run: Run, pack: Pack, sets: Sets, scores: Scores | None):
         self.run, self.pack, self.sets, self.scores = run, pack, sets, scores
-        chosen = choose(run.systems)
         # Looked up once: to open a pack is to hash it.
-        self._absent = {
-            name: absence(system, pack) or (None if name in chosen else "left out") for name, system in SYSTEMS.items()
+        self._absent = {name: absence(system, pack) for name, system in SYSTEMS.items()}
+        # Not to be run now; what an earlier run has written of them is shown all the same.
+        self._left_out = {
+            name: {test_set for test_set in sets if outputs.is_complete(run, Job(name, test_set), sets)}
+            for name in set(SYSTEMS) - set(choose(run.systems))
         }
         self._records: dict[tuple[str, str], list[Record]] = {}
         self._metrics: dict[tuple[str, str, int], list[Metric]] = {}
@@ -32,7 +34,8 @@ class Bench:
 
     def absence(self, system: str) -> str | None:
         """Why there is nothing of a system; None where there is."""
-        return self._absent.get(system)
+        left_out = system in self._left_out and not self._left_out[system]
+        return self._absent.get(system) or ("left out" if left_out else None)
 
     def takes(self, system: str, test_set: str) -> bool:
         """Whether a system can be run on a set."""
@@ -40,7 +43,9 @@ class Bench:
         return most is None or all(len(item.constraints.keywords) <= most for item in self.sets[test_set])
 
     def has(self, system: str, test_set: str) -> bool:
-        return self.absence(system) is None and self.takes(system, test_set)
+        """Whether there is or will be something of a system for a set."""
+        is_asked_for = test_set in self._left_out.get(system, (test_set,))
+        return is_asked_for and self.absence(system) is None and self.takes(system, test_set)
 
     def records(self, system: str, test_set: str) -> list[Record]:
         """A system's records, in the order of the set."""

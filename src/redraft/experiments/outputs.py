@@ -49,6 +49,11 @@ def units_missing(run: Run, jobs: Iterable[Job], sets: Sets) -> int:
     )
 
 
+def is_complete(run: Run, job: Job, sets: Sets) -> bool:
+    """Whether a system has written something for every input of a set."""
+    return not _left(sets[job.set], _peek(run.outputs(job.system, job.set)))
+
+
 def _units(settings: Settings) -> int:
     """What an input counts for in the progress: its steps, or 1 for a system that takes none."""
     return settings.steps or 1

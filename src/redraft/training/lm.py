@@ -160,9 +160,9 @@ def nll_per_word(model: LstmLM, data: Encoded, direction: Direction, batch: int 
 
 
 @torch.inference_mode()
-def sentence_nll(model: LstmLM, data: Encoded, direction: Direction, batch: int = 64) -> NDArray[np.float64]:
-    """Negative log-likelihood of each sentence, its end counted."""
-    result = np.zeros(len(data))
+def word_nll(model: LstmLM, data: Encoded, direction: Direction, batch: int = 64) -> list[NDArray[np.float64]]:
+    """Negative log-likelihood of each word of each sentence, as the text has them, then of the sentence's end."""
+    result = [np.empty(0)] * len(data)
     order = np.argsort(data.lengths, kind="stable")
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
@@ -170,8 +170,14 @@ def sentence_nll(model: LstmLM, data: Encoded, direction: Direction, batch: int 
         hidden, _ = model(inputs)
         nll = torch.zeros(real.shape, dtype=torch.float64)
         nll[real] = -model.softmax.log_prob_of(hidden[real], targets[real]).double()
-        result[rows] = nll.sum(0).numpy()
+        for row, found in zip(rows, nll.T.numpy(), strict=True):
+            result[row] = in_text_order(found[: data.lengths[row] + 1], is_backward=direction == "backward")
     return result
+
+
+def in_text_order(read: NDArray[np.float64], *, is_backward: bool) -> NDArray[np.float64]:
+    """What was found of tokens as they were read, the end last; a backward model reads the text's last one first."""
+    return np.append(read[-2::-1], read[-1]) if is_backward else read
 
 
 class LmTask:

@@ -43,8 +43,8 @@ class Progress:
             self._bar.update(self._task, completed=tokens, description=status)
         elif not self._quiet and now - self._printed > _PLAIN_EVERY:
             self._printed = now
-            left = (self._total - tokens) / max(speed, 1e-9) / 60
-            print(f"{status}  {tokens / self._total:.1%}  {left:.0f} min left", file=sys.stderr, flush=True)
+            left = f"  {(self._total - tokens) / speed / 60:.0f} min left" if speed else ""
+            print(f"{status}  {tokens / self._total:.1%}{left}", file=sys.stderr, flush=True)
 
 
 def counted(lines: Iterable[str], what: str, *, quiet: bool = False) -> Iterator[str]:

@@ -22,7 +22,7 @@ from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START, UNKNOWN
 from redraft.models.xlnet import Order, XlnetLM
 
-SHARE = 0.5  # of the loss where the teacher speaks; the rest is the text's
+SHARE = 0.9  # of the loss where the teacher speaks; the rest is the text's
 _NUM_CLUSTERS = 2  # of its softmax, beside the head: the teacher is silent on rarer words, which cost most of its time
 
 

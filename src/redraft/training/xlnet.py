@@ -22,7 +22,7 @@ from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
 from redraft.models.xlnet_files import load_xlnet, save_xlnet
-from redraft.training.lm import MAX_WORDS, Batches
+from redraft.training.lm import MAX_WORDS, Batches, in_text_order
 from redraft.training.loop import BEST, Plan, train
 from redraft.training.muon import optimizers
 from redraft.training.pieces import train_pieces
@@ -39,6 +39,7 @@ _ASKED = 0.25  # share of the pieces that the masked order predicts
 _FREQUENT, _SAMPLED = 2000, 1500  # columns of the output layer in a training step
 _SELECTION = 1000  # held-out sentences that choose the best weights; the final scores are of all of them
 _VALIDATION_SEED = 1
+_READ_TOGETHER = 32  # sentences that are scored in one call
 _MOST_PIECES = 1 << 16  # what 16 bits tell apart
 
 
@@ -253,10 +254,20 @@ class XlnetTask:
 
 
 @torch.inference_mode()
-def sentence_nll(network: XlnetLM, splitter: SentencePieces, data: Encoded, order: Order) -> NDArray[np.float64]:
-    """Negative log-likelihood of each sentence read forward or backward, its end counted."""
+def piece_nll(network: XlnetLM, splitter: SentencePieces, data: Encoded, order: Order) -> list[NDArray[np.float64]]:
+    """Negative log-likelihood of each piece of each sentence, as the text has them, then of the sentence's end.
+
+    Read forward or backward.
+    """
     predict = Predictor(network, splitter)
-    return np.array([network.loss(*predict([data.sentence(row)], order)).item() for row in range(len(data))])
+    result = [np.empty(0)] * len(data)
+    by_length = np.argsort(data.lengths, kind="stable")
+    for start in range(0, len(by_length), _READ_TOGETHER):
+        rows = by_length[start : start + _READ_TOGETHER]
+        nll = -network.log_prob_of(*predict([data.sentence(row) for row in rows], order)).double().numpy()
+        for row, found in zip(rows, np.split(nll, np.cumsum(data.lengths[rows] + 1)[:-1]), strict=True):
+            result[row] = in_text_order(found, is_backward=order is Order.BACKWARD)
+    return result
 
 
 def nll_by_order(
@@ -274,10 +285,11 @@ def nll_by_order(
     asked = ask(data.lengths[rows], 0.0, rng)
     totals = dict.fromkeys(sorted(set(orders), key=list(Order).index), 0.0)
     with torch.inference_mode():
-        for start in range(0, len(rows), 32):
-            sentences = [data.sentence(row) for row in rows[start : start + 32]]
+        for start in range(0, len(rows), _READ_TOGETHER):
+            part = slice(start, start + _READ_TOGETHER)
+            sentences = [data.sentence(row) for row in rows[part]]
             for order in totals:
-                hidden, target = predict(sentences, order, asked[start : start + 32])
+                hidden, target = predict(sentences, order, asked[part])
                 totals[order] += network.loss(hidden, target).item()
     words = int(num_words[rows].sum()) + len(rows)
     return {
