@@ -8,21 +8,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.xlnets import TINY, make_network, make_pieces, readers
 
 from redraft import text
 from redraft.errors import PackError
 from redraft.models.base import Slot
-from redraft.models.memo import ScoreMemo
 from redraft.models.output_layer import sample_columns
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS
 from redraft.models.xlnet import XlnetConfig, XlnetLM
 from redraft.models.xlnet_files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
 from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader
+from redraft.models.xlnet_scoring import KeptScores, XlnetScoring
+from redraft.predict.prior import UniformPrior
+from redraft.revise import lazy
+from redraft.revise.candidates import CandidateGenerator
+from redraft.revise.kernels import PaperKernel
+from redraft.sampler import Chain, Sampler
+from redraft.sentence import Constraints
 from redraft.synthesis.masked_xlnet import FolderMaskedXlnet
+from redraft.target import Target
 
 transformers = pytest.importorskip("transformers")
 
@@ -424,47 +431,123 @@ def test_configurations_that_are_not_computed_are_told_apart() -> None:
     assert not XlnetConfig.supports({**config, "attn_type": "uni"})
 
 
-def test_long_rows_are_read_in_parts(forward: XlnetReader, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def fresh(network: XlnetLM, pieces: Path) -> XlnetReader:
+    """A forward reader that remembers nothing yet."""
+    return XlnetReader("fresh", network, PieceWords(SentencePieces(pieces)))
+
+
+def test_long_rows_are_read_in_parts(fresh: XlnetReader, forward: XlnetReader, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("the", "dog", "sees", "a", "man", ".")
     slots = [Slot(words, 1, 2), Slot(words, 4, 5)]
     fillings = [[("house",), ("dog", "house"), ("man",)], [("dog",)]]
     readings = forward.read([words, words], [None, None])
-    whole = forward._score_filled(slots, fillings, readings)
+    whole = forward.log_probs_filled(slots, fillings, readings)
     calls: list[int] = []
-    plain = forward._continuations
+    go_on = fresh.go_on
 
     def counting(rows, starts):  # type: ignore[no-untyped-def]
         calls.append(sum(map(len, rows)))
-        return plain(rows, starts)
+        return go_on(rows, starts)
 
-    monkeypatch.setattr(forward, "_continuations", counting)
+    monkeypatch.setattr(fresh, "go_on", counting)
     monkeypatch.setattr("redraft.models.xlnet_reader._CALL_PAIRS", 120)
-    parts = forward._score_filled(slots, fillings, readings)
+    parts = fresh.log_probs_filled(slots, fillings, readings)
     assert sum(calls) == 4
     assert len(calls) > 1
     for one, other in zip(whole, parts, strict=True):
         assert one == pytest.approx(other, rel=1e-5)
 
 
-def test_nothing_is_scored_twice(forward: XlnetReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forward, "_memo", ScoreMemo())
-    asked: list[list[tuple[str, ...]]] = []
-    compute = forward._score_filled
-
-    def counting(slots, fillings, readings):  # type: ignore[no-untyped-def]
-        asked.extend(fillings)
-        return compute(slots, fillings, readings)
-
-    monkeypatch.setattr(forward, "_score_filled", counting)
+def test_nothing_is_scored_twice(fresh: XlnetReader, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("the", "dog", "sees", "a", "man", ".")
     replace, insert = Slot(words, 1, 2), Slot(("the", *words[2:]), 1, 1)  # the same sentences, once as a gap
-    readings = forward.read([words, insert.words], [None, None])
-    first = forward.log_probs_filled([replace], [[("house",), ("dog",)]], readings[:1])[0]
-    again = forward.log_probs_filled([insert, replace], [[("man",), ("house",)], [("dog",)]], readings[::-1])
-    assert asked == [[("house",), ("dog",)], [("man",)]]
-    assert again[0][1] == first[0]
-    assert again[1][0] == first[1]
-    assert again[0][0] == pytest.approx(_plain(forward, ("the", "man", *words[2:])), abs=1e-4)
+    readings = fresh.read([words, insert.words], [None, None])
+    fillings = [("house",), ("dog",)]
+    (first,) = fresh.log_probs_filled([replace], [fillings], readings[:1])
+    monkeypatch.setattr(fresh, "go_on", None)
+    (again,) = fresh.log_probs_filled([insert], [fillings], readings[1:])
+    assert again.tolist() == first.tolist()
+    with pytest.raises(TypeError):
+        fresh.log_probs_filled([insert], [[("man",)]], readings[1:])
+
+
+def test_what_was_asked_for_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.models.xlnet_scoring._KEPT", 5)
+    kept, slots = KeptScores(), [Slot(("a", "b", "c"), at, at) for at in range(3)]
+    fillings = [("x",), ("y",)]
+    first = kept.of(slots[0], fillings)
+    first.bounds[:] = -1.0
+    kept.of(slots[1], fillings)
+    assert kept.of(slots[0], fillings).bounds.tolist() == [-1.0, -1.0]
+    kept.of(slots[2], fillings)  # the second is the one that was not asked for since
+    assert kept.of(slots[0], fillings).bounds.tolist() == [-1.0, -1.0]
+    kept.of(slots[1], fillings)
+    kept.of(slots[2], fillings)
+    assert np.isinf(kept.of(slots[0], fillings).bounds).all()
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_bounds_come_down_to_the_scores(network, pieces, forward, data) -> None:  # type: ignore[no-untyped-def]
+    """Whatever is asked for, in whatever order; a second scoring goes on from what the first one found."""
+    reader = XlnetReader("new", network, forward.pieces)
+    sentences = data.draw(st.lists(_sentences, min_size=1, max_size=3))
+    slots, fills = [], []
+    for words in sentences:
+        start = data.draw(st.integers(0, len(words)))
+        slots.append(Slot(words, start, data.draw(st.integers(start, min(start + 1, len(words))))))
+        some = st.lists(st.lists(st.sampled_from(_WORDS), max_size=2).map(tuple), max_size=4, unique=True)
+        fills.append(data.draw(some))
+    readings = reader.read(sentences, [None] * len(sentences))
+    exact = [[_plain(forward, slot.fill(words)) for words in fill] for slot, fill in zip(slots, fills, strict=True)]
+    scoring = reader.scoring(slots, fills, readings)
+    before = scoring.bounds
+    for _ in range(data.draw(st.integers(0, 6))):
+        wanted = [data.draw(st.lists(st.sampled_from(range(len(f))), unique=True)) if f else [] for f in fills]
+        scoring.advance(wanted, data.draw(st.sampled_from([None, 1, 2])))
+        if data.draw(st.booleans()):
+            scoring = reader.scoring(slots, fills, readings)
+        for now, old, score, left in zip(scoring.bounds, before, exact, scoring.num_left, strict=True):
+            assert (now <= old + 1e-4).all()
+            assert (now >= np.array(score) - 1e-4).all()
+            assert now[left == 0] == pytest.approx(np.array(score)[left == 0], abs=1e-4)
+        before = scoring.bounds
+    scoring.advance([range(len(fill)) for fill in fills])
+    assert not any(left.any() for left in scoring.num_left)
+    for now, score in zip(scoring.bounds, exact, strict=True):
+        assert now == pytest.approx(np.array(score), abs=1e-4)
+
+
+def test_lazy_chains_go_where_full_ones_go(three: list[XlnetReader], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same states at every step, with fewer sums over all pieces."""
+    forward, backward = three[:2]
+    num_rows = []
+    log_sums = XlnetScoring._log_sums
+
+    def counting(self, hidden, head):  # type: ignore[no-untyped-def]
+        num_rows[-1] += len(hidden) * len(head[0])
+        return log_sums(self, hidden, head)
+
+    def walk(*, is_lazy: bool) -> list[list[tuple[str, ...]]]:
+        own = [XlnetReader(one.name, one.network, one.pieces, backward=one.backward) for one in (forward, backward)]
+        generator = CandidateGenerator(own, 12)
+        sampler = Sampler(Target(own[0]), generator, UniformPrior(), PaperKernel(), PaperKernel.actions)
+        assert sampler._lazy is not None
+        if not is_lazy:
+            sampler._lazy = None
+        chains = [Chain(Constraints(("dog", "house")), np.random.default_rng(seed)) for seed in range(3)]
+        states, seen = sampler.init(chains), []
+        num_rows.append(0)
+        for _ in range(40):
+            states = [state for state, _ in sampler.step(chains, states)]
+            seen.append([state.sentence.words for state in states])
+        return seen
+
+    monkeypatch.setattr(lazy, "_AT_ONCE", 0)
+    monkeypatch.setattr(XlnetScoring, "_log_sums", counting)
+    assert walk(is_lazy=True) == walk(is_lazy=False)
+    assert num_rows[0] < num_rows[1]
 
 
 @pytest.fixture(scope="session")

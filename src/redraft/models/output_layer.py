@@ -9,20 +9,30 @@ _COLUMNS = 800  # whose logits are computed together
 
 
 def log_prob_of(hidden: Tensor, target: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Log-probability of one target a row; [n, d], [n] and the layer's [v, d], [v] to [n].
-
-    The sums over all columns are taken some columns at a time, while these are in the cache; log_softmax does it in one
-    pass where logsumexp takes four.
-    """
+    """Log-probability of one target a row; [n, d], [n] and the layer's [v, d], [v] to [n]."""
     if bias is None:
         bias = weight.new_zeros(len(weight))
+    return picked_logits(hidden, target, weight, bias) - log_sum_exp(hidden, weight, bias)
+
+
+def picked_logits(hidden: Tensor, target: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Logits of one target a row, [n], in single precision."""
+    picked: Tensor = (hidden.float() * weight[target].float()).sum(1) + bias[target].float()
+    return picked
+
+
+def log_sum_exp(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Logarithms of the sums over all columns, [n], in single precision.
+
+    They are taken some columns at a time, while these are in the cache; log_softmax does it in one pass where logsumexp
+    takes four.
+    """
     log_sums = []
     for rows, some in zip(torch.split(weight, _COLUMNS), torch.split(bias, _COLUMNS), strict=True):
         logits = torch.addmm(some, hidden, rows.T).float()
         first = logits[:, 0].clone()
         log_sums.append(first - torch.log_softmax(logits, 1, out=logits)[:, 0])
-    picked: Tensor = (hidden.float() * weight[target].float()).sum(1) + bias[target].float()
-    return picked - torch.stack(log_sums).logsumexp(0)
+    return torch.stack(log_sums).logsumexp(0)
 
 
 class Columns(NamedTuple):

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from redraft import text
 from redraft.models.base import Slot, Words
-from redraft.models.memo import ScoreMemo
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.models.xlnet import Memory, Order, XlnetLM
+from redraft.models.xlnet_scoring import KeptScores, Read, XlnetScoring
 from redraft.numerics import Array
 
 _CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache
@@ -109,7 +109,7 @@ class XlnetReader:
         splitter = words.splitter
         self.begin, self.end = (splitter.end, splitter.begin) if backward else (splitter.begin, splitter.end)
         self._nothing = self._read_nothing()
-        self._memo = ScoreMemo()
+        self._kept = KeptScores()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ class XlnetReader:
         new = [[list(row[start.count :])] for row, start in zip(ids, starts, strict=True)]
         readings: list[Reading | None] = [None] * len(ids)
         for group in _groups(new):
-            hidden, kept = self._continue([new[i] for i in group], [starts[i] for i in group])
+            hidden, kept = self.go_on([new[i] for i in group], [starts[i] for i in group])
             for row, i in enumerate(group):
                 readings[i] = self._extended(starts[i], split[i], ids[i], hidden[row], kept, row)
         return self._scored([reading for reading in readings if reading], starts)
@@ -176,7 +176,7 @@ class XlnetReader:
         pairs = zip(torch.split(hidden, _CALL_LOGITS), torch.split(target, _CALL_LOGITS), strict=True)
         return torch.cat([self.network.log_prob_of(*pair) for pair in pairs]).double()
 
-    def _continue(self, rows: Sequence[Sequence[list[int]]], starts: Sequence[_Start]) -> tuple[Tensor, Memory]:
+    def go_on(self, rows: Sequence[Sequence[list[int]]], starts: Sequence[_Start]) -> tuple[Tensor, Memory]:
         """Read on from each start with each of its rows of pieces.
 
         Gives the query stream [starts x rows, time, d] and what was kept; a start with fewer rows than another is
@@ -204,22 +204,18 @@ class XlnetReader:
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
     ) -> list[Array]:
         """Log-probabilities of whole sentences; only what comes from the slot on is computed, and not twice."""
-        return self._memo.scores(slots, fillings, readings, self._score_filled)
+        scoring = self.scoring(slots, fillings, readings)
+        scoring.advance([range(len(some)) for some in fillings])
+        return scoring.bounds
 
-    @torch.inference_mode()
-    def _score_filled(
+    def scoring(
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
-    ) -> list[Array]:
+    ) -> XlnetScoring:
+        """The same, as closely as is asked for."""
         rows = [self._after(slot, words) for slot, words in zip(slots, fillings, strict=True)]
         starts = [_Start(r, r.firsts[slot.start]) for r, slot in zip(readings, slots, strict=True)]
-        results = [np.empty(len(some)) for some in rows]
-        parts = list(_parts(rows, starts))
-        for group in _groups([rows[i][taken] for i, taken in parts]):
-            own = [parts[at] for at in group]
-            scores = self._continuations([rows[i][taken] for i, taken in own], [starts[i] for i, _ in own])
-            for (i, taken), score in zip(own, scores, strict=True):
-                results[i][taken] = float(readings[i].log_probs[: starts[i].count].sum()) + score
-        return results
+        known = [self._kept.of(slot, words) for slot, words in zip(slots, fillings, strict=True)]
+        return XlnetScoring(_FilledSlots(self, rows, starts), known, [[len(row) for row in some] for some in rows])
 
     def _after(self, slot: Slot, fillings: Sequence[Words]) -> list[list[int]]:
         """Pieces from the slot to the end, a row a filling."""
@@ -228,24 +224,51 @@ class XlnetReader:
         after = self.pieces.flat(slot.after)
         return [self.pieces.flat(words) + after for words in fillings]
 
-    def _continuations(self, rows: Sequence[list[list[int]]], starts: Sequence[_Start]) -> list[Array]:
-        """Log-probability of each row of pieces and the end, read from where its slot starts."""
-        hidden, _ = self._continue(rows, starts)
-        num, longest = max(map(len, rows)), hidden.shape[1]
-        targets = torch.full((len(rows), num, longest + 1), self.end)
-        lengths = torch.full((len(rows), num, 1), -1)
-        for at, some in enumerate(rows):
-            for number, row in enumerate(some):
-                targets[at, number, : len(row)] = torch.tensor(row, dtype=torch.long)
-                lengths[at, number] = len(row)
+
+@dataclass(frozen=True)
+class _FilledSlots:
+    """What XlnetScoring scores: for each slot rows of pieces, from where the slot starts to the end of the sentence."""
+
+    reader: XlnetReader
+    rows: Sequence[list[list[int]]]
+    starts: Sequence[_Start]
+
+    @property
+    def network(self) -> XlnetLM:
+        return self.reader.network
+
+    def read_filled(self, wanted: Sequence[tuple[int, Sequence[int]]]) -> Iterator[tuple[int, Sequence[int], Read]]:
+        asked = [[self.rows[i][j] for j in numbers] for i, numbers in wanted]
+        starts = [self.starts[i] for i, _ in wanted]
+        parts = list(_parts(asked, starts))
+        for group in _groups([asked[at][taken] for at, taken in parts]):
+            own = [parts[number] for number in group]
+            reads = self._continuations([asked[at][taken] for at, taken in own], [starts[at] for at, _ in own])
+            for (at, taken), read in zip(own, reads, strict=True):
+                i, numbers = wanted[at]
+                yield i, numbers[taken], read
+
+    def _continuations(self, rows: Sequence[list[list[int]]], starts: Sequence[_Start]) -> list[Read]:
+        """Each slot's rows of pieces and the end, read from where the slot starts."""
+        hidden, _ = self.reader.go_on(rows, starts)
+        by_row = hidden.view(len(rows), -1, *hidden.shape[1:])
         # What comes first in a slot is predicted from the same state in every row of it.
         before = torch.stack([start.reading.hidden[start.count] for start in starts])
-        scores = torch.log_softmax(self.network(before).float(), 1).gather(1, targets[..., 0]).double()
-        real = (torch.arange(longest) < lengths).flatten(0, 1)
-        following = torch.zeros(real.shape, dtype=torch.float64)
-        following[real] = self._log_prob_of(hidden[real], targets[..., 1:].reshape(-1, longest)[real])
-        scores += following.sum(1).view_as(scores)
-        return [scores[at, : len(some)].numpy() for at, some in enumerate(rows)]
+        first = torch.log_softmax(self.network(before).float(), 1).double().numpy()
+        reads = []
+        for at, (some, start) in enumerate(zip(rows, starts, strict=True)):
+            targets = [[*row, self.reader.end] for row in some]
+            log_prob = float(start.reading.log_probs[: start.count].sum())
+            lengths = [len(row) for row in some]
+            reads.append(
+                Read(
+                    log_prob + first[at, [row[0] for row in targets]],
+                    torch.cat([by_row[at, number, :length] for number, length in enumerate(lengths)]),
+                    torch.tensor([target for row in targets for target in row[1:]], dtype=torch.long),
+                    lengths,
+                )
+            )
+        return reads
 
 
 class XlnetMaskedReader:
