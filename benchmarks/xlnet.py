@@ -57,7 +57,7 @@ def _models(pack: Pack) -> tuple[list[XlnetReader], str]:
         return list(found.values()), f"pack {pack.name}@{pack.fingerprint}"
     words = pack.path(pack.parts["forward"]["words"]).read_text(encoding="utf-8").split("\n")[3:]
     torch.manual_seed(0)
-    network = XlnetLM(XlnetConfig(_PIECES, d_inner=512)).eval()
+    network = XlnetLM(XlnetConfig(_PIECES, n_layer=4, d_inner=768)).eval()
     pieces: Any = _WordPieces(words, _PIECES)
     shared = PieceWords(pieces)
     return [XlnetReader("random", network, shared, backward=b) for b in (False, True)], "random weights"

@@ -26,10 +26,10 @@ _PATH = click.Path(path_type=Path)
 @click.option("--tokens", type=Count(), default=30e6, show_default=True, help="Pieces to predict.")
 @click.option("--pieces", type=_PATH, help="SentencePiece vocabulary for scratch; made from the corpus if not given.")
 @click.option("--teacher", metavar="NAME|DIR", help="Learn from the LSTM models of this pack as well as from the text.")
-@click.option("--layers", type=click.IntRange(1), default=6, show_default=True, help="Layers, for scratch.")
-@click.option("--inner", type=click.IntRange(1), default=512, show_default=True, help="Feed-forward size, for scratch.")
+@click.option("--layers", type=click.IntRange(1), default=4, show_default=True, help="Layers, for scratch.")
+@click.option("--inner", type=click.IntRange(1), default=768, show_default=True, help="Feed-forward size, for scratch.")
 @click.option("--precision", type=click.Choice(["float32", "bfloat16"]), help="Of products; the fastest by default.")
-@click.option("--learning-rate", type=Positive(), help="3e-3 from scratch, 1e-4 after --init.")
+@click.option("--learning-rate", type=Positive(), help="1.2e-3 from scratch, 1e-4 after --init.")
 @click.option("--batch", "batch_pieces", type=click.IntRange(64), default=4096, show_default=True, help="Pieces.")
 @seed_option
 @threads_option

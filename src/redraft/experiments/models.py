@@ -18,14 +18,13 @@ from redraft.experiments.result import Cell, Grid, Result, Row
 from redraft.experiments.run import Run
 from redraft.experiments.systems import NOT_YET
 from redraft.models.lstm_files import load_network
-from redraft.models.vocabulary import UNKNOWN, Vocabulary
 from redraft.models.xlnet import Order
 from redraft.models.xlnet_pack import load_part, part_for
 from redraft.predict.classifier import CLASSIFIER
 from redraft.synthesis.recipes import MAX_WORDS as LONGEST_SOURCE
-from redraft.training.lm import DIRECTIONS, MAX_WORDS, Direction, encode, word_nll
+from redraft.training.lm import DIRECTIONS, MAX_WORDS, Direction, encode, known_words, word_nll
+from redraft.training.xlnet import by_words, piece_nll
 from redraft.training.xlnet import encode as encode_pieces
-from redraft.training.xlnet import piece_nll
 
 Words = tuple[str, ...]
 _Nlls = tuple[Metric, Metric, Metric | None]  # per token, per word, per word that the LSTM knows
@@ -101,7 +100,7 @@ def _lstm(bench: Bench, direction: Direction, sentences: Sequence[Words]) -> _Nl
         return None
     network, vocabulary = load_network(bench.pack, direction)
     found = word_nll(network, encode(vocabulary, map(text.detokenise, sentences)), direction)
-    return _nlls(f"{_name(bench)}/{direction}", found, [len(one) for one in found], _known(vocabulary, sentences))
+    return _nlls(f"{_name(bench)}/{direction}", found, [len(one) for one in found], known_words(vocabulary, sentences))
 
 
 def _xlnet(bench: Bench, order: Order, sentences: Sequence[Words]) -> _Nlls | None:
@@ -111,21 +110,15 @@ def _xlnet(bench: Bench, order: Order, sentences: Sequence[Words]) -> _Nlls | No
     network, splitter = load_part(bench.pack, part)
     encoded, _ = encode_pieces(splitter, map(text.detokenise, sentences))
     by_piece = piece_nll(network, splitter, encoded, order)
-    starts = [np.cumsum([0, *(len(splitter.split(word)) for word in words[:MAX_WORDS])]) for words in sentences]
-    by_word = [np.add.reduceat(nll, first) for nll, first in zip(by_piece, starts, strict=True)]
+    by_word = by_words(splitter, sentences, by_piece)
     known = None
     if "forward" in bench.pack.parts:
-        known = _known(load_network(bench.pack, "forward")[1], sentences)
+        known = known_words(load_network(bench.pack, "forward")[1], sentences)
     return _nlls(f"{_name(bench)}/{part}/{order.value}", by_word, [len(nll) for nll in by_piece], known)
 
 
 def _name(bench: Bench) -> str:
     return f"{bench.pack.name}@{bench.pack.fingerprint}"
-
-
-def _known(vocabulary: Vocabulary, sentences: Sequence[Words]) -> list[NDArray[np.bool_]]:
-    """Which words of each sentence a vocabulary has, and its end."""
-    return [np.array([*vocabulary.ids(words[:MAX_WORDS]), -1]) != UNKNOWN for words in sentences]
 
 
 def _nlls(

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from redraft.corpus import Encoded
 from redraft.errors import CorpusError
 from redraft.files import replacing
 from redraft.models.lstm import LstmConfig, LstmLM
-from redraft.models.vocabulary import END, START, Vocabulary
+from redraft.models.vocabulary import END, START, UNKNOWN, Vocabulary
 from redraft.training.loop import Plan, train
 from redraft.training.processes import WHOLE, Share, join
 from redraft.training.progress import counted
@@ -173,6 +173,17 @@ def word_nll(model: LstmLM, data: Encoded, direction: Direction, batch: int = 64
         for row, found in zip(rows, nll.T.numpy(), strict=True):
             result[row] = in_text_order(found[: data.lengths[row] + 1], is_backward=direction == "backward")
     return result
+
+
+def known_words(vocabulary: Vocabulary, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.bool_]]:
+    """Which of what ``word_nll`` gives is of words that the vocabulary has, or of an end."""
+    return [np.array([*vocabulary.ids(words[:MAX_WORDS]), END]) != UNKNOWN for words in sentences]
+
+
+def mean_over(nlls: Iterable[NDArray[np.float64]], known: Iterable[NDArray[np.bool_]]) -> float:
+    """Mean negative log-likelihood of the words that are known."""
+    kept = [nll[mask] for nll, mask in zip(nlls, known, strict=True)]
+    return float(np.concatenate(kept).mean())
 
 
 def in_text_order(read: NDArray[np.float64], *, is_backward: bool) -> NDArray[np.float64]:

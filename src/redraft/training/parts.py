@@ -13,6 +13,7 @@ from torch import nn
 from redraft import text
 from redraft.errors import InputError
 from redraft.files import ordinary_modes
+from redraft.models.lstm_files import load_network
 from redraft.models.pack import MANIFEST, Pack, write_manifest
 from redraft.models.pieces import SentencePieces
 from redraft.models.quantise import dequantise, quantise
@@ -20,10 +21,13 @@ from redraft.models.xlnet import Order, XlnetLM
 from redraft.models.xlnet_files import load_xlnet, orders_of, read_card
 from redraft.models.xlnet_pack import LANGUAGE_MODEL, store_xlnet
 from redraft.predict.classifier import CLASSIFIER, Classifier, HubNetwork, check_labels, load_classifier, read_config
-from redraft.training.xlnet import encode, nll_by_order
+from redraft.training.lm import encode as encode_words
+from redraft.training.lm import known_words, mean_over, word_nll
+from redraft.training.xlnet import by_words, encode, nll_by_order, piece_nll
 
 _Network = TypeVar("_Network", bound=nn.Module)
 Sets = Mapping[str, Sequence[str]]  # sentences to measure on, by what they are called
+_NOTE_KNOWN = "Nats per word and sentence end, over the words that the LSTM models know; before quantising."
 _NOTE = "Nats per word and sentence end, every word spelt out in pieces; masked: per piece, given all the others."
 
 
@@ -118,6 +122,8 @@ def _add(
         parts[xlnet.part] = {"kind": LANGUAGE_MODEL, **stored, "orders": [order.value for order in xlnet.orders]}
         costs = {name: _nll(xlnet.network, xlnet.splitter, xlnet.orders, lines) for name, lines in sets.items()}
         card[xlnet.part] = {**read_card(xlnet.folder), "nll": costs, "nll_note": _NOTE}
+        if beside := {name: found for name, lines in sets.items() if (found := _beside_lstm(base, xlnet, lines))}:
+            card[xlnet.part] |= {"nll_of_known_words": beside, "nll_of_known_words_note": _NOTE_KNOWN}
     if source is not None and classifier is not None:
         parts[CLASSIFIER], card[CLASSIFIER] = _classifier(out, source, classifier, sets)
     _drop_unused_pieces(out, parts)
@@ -146,6 +152,24 @@ def _nll(network: XlnetLM, splitter: SentencePieces, orders: Sequence[Order], li
         name: {"before": nll, "int8": small[name], "cost_of_int8": round(small[name] - nll, 4)}
         for name, nll in full.items()
     }
+
+
+def _beside_lstm(base: Pack, xlnet: _Xlnet, lines: Sequence[str]) -> dict[str, Any]:
+    """Its NLL and that of the pack's LSTM models by direction, on words that these know: the rest they do not spell."""
+    sentences = [text.tokenise(line) for line in lines]
+    data, _ = encode(xlnet.splitter, lines)
+    result = {}
+    for order in xlnet.orders:
+        if order is not Order.MASKED and order.value in base.parts:
+            lstm, vocabulary = load_network(base, order.value)
+            known = known_words(vocabulary, sentences)
+            own = by_words(xlnet.splitter, sentences, piece_nll(xlnet.network, xlnet.splitter, data, order))
+            theirs = word_nll(lstm, encode_words(vocabulary, lines), order.value)
+            result[order.value] = {
+                "xlnet": round(mean_over(own, known), 4),
+                "lstm": round(mean_over(theirs, known), 4),
+            }
+    return result
 
 
 def _classifier(out: Path, source: Path, loaded: Classifier, sets: Sets) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,11 +30,11 @@ from redraft.training.processes import WHOLE, Share, join
 from redraft.training.teacher import Teacher
 from redraft.version import VERSION
 
-LEARNING_RATE = 3e-3  # from scratch
+LEARNING_RATE = 1.2e-3  # from scratch
 FINE_TUNING_RATE = 1e-4
 BATCH_PIECES = 4096
 SCRATCH = "scratch"
-_D_INNER = 512  # a third more tokens a second than 1024, and in hours of training tokens are short
+_SHAPE = {"n_layer": 4, "d_inner": 768}  # small: in hours of training tokens are short
 _ASKED = 0.25  # share of the pieces that the masked order predicts
 _FREQUENT, _SAMPLED = 2000, 1500  # columns of the output layer in a training step
 _SELECTION = 1000  # held-out sentences that choose the best weights; the final scores are of all of them
@@ -270,6 +270,14 @@ def piece_nll(network: XlnetLM, splitter: SentencePieces, data: Encoded, order: 
     return result
 
 
+def by_words(
+    splitter: SentencePieces, sentences: Iterable[Sequence[str]], by_piece: Iterable[NDArray[np.float64]]
+) -> list[NDArray[np.float64]]:
+    """What ``piece_nll`` gives, summed over the pieces of each word; the end stays last."""
+    starts = ([0, *(len(splitter.split(word)) for word in words[:MAX_WORDS])] for words in sentences)
+    return [np.add.reduceat(nll, np.cumsum(first)) for nll, first in zip(by_piece, starts, strict=True)]
+
+
 def nll_by_order(
     network: XlnetLM,
     splitter: SentencePieces,
@@ -301,7 +309,7 @@ def nll_by_order(
 def new_xlnet(pieces: Path, shape: Mapping[str, Any] | None = None, seed: int = 0) -> XlnetLM:
     """A compact XLNet with fresh weights over a SentencePiece vocabulary; ``shape`` are fields of its configuration."""
     torch.manual_seed(seed)  # torch's initialisers have no generator of their own
-    return XlnetLM(replace(XlnetConfig(SentencePieces(pieces).size, d_inner=_D_INNER), **(shape or {})))
+    return XlnetLM(XlnetConfig(SentencePieces(pieces).size, **{**_SHAPE, **(shape or {})}))
 
 
 def train_xlnet(
