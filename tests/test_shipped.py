@@ -8,9 +8,11 @@ from click.testing import CliRunner
 import redraft
 from redraft import recipes
 from redraft.app.cli import cli
+from redraft.app.synthesize import find_masked_lm
 from redraft.models.pack import DEFAULT, open_pack
 from redraft.predict.classifier import pack_classifier
 from redraft.synthesis.labels import Label
+from redraft.synthesis.masked_xlnet import PackMaskedXlnet
 from redraft.writer import Settings
 
 
@@ -47,3 +49,22 @@ def test_revising_makes_a_draft_likelier() -> None:
     writer = redraft.load()
     bare, revised = (writer.generate("doctor", "newspaper", settings=Settings(steps, seed=1)) for steps in (0, 80))
     assert revised.nll < bare.nll - 2
+
+
+def test_the_xlnet_writes_and_knows_its_language() -> None:
+    pack = open_pack(DEFAULT)
+    for order in ("forward", "backward", "masked"):
+        scores = pack.card["xlnet"]["nll"]["held-out part of the corpus"][order]
+        assert abs(scores["cost_of_int8"]) < 0.05
+    arguments = ["generate", "river", "old bridge", "--recipe", "x-mcmc-c", "--json", "--seed", "1", "--steps", "30"]
+    (draft,) = json.loads(CliRunner().invoke(cli, arguments).stdout)["drafts"]
+    assert draft["constraints_met"]
+    writer = redraft.load(recipe="x-mcmc")
+    scorer = writer.sampler.target.scorer
+    right, wrong = "the company said its profit fell last year .", "year last fell profit its said company the ."
+    readings = scorer.read([tuple(right.split()), tuple(wrong.split())], [None, None])
+    assert scorer.log_prob(readings[0]) > scorer.log_prob(readings[1]) + 20
+
+
+def test_the_xlnet_supplies_the_wrong_words_of_synthetic_data() -> None:
+    assert isinstance(find_masked_lm(None), PackMaskedXlnet)

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import torch
+
 from redraft.drafting import GridBeam, Language
 from redraft.errors import InputError
 from redraft.models.base import Scorer
@@ -218,7 +220,8 @@ def _language_models(recipe: Recipe, pack: Pack) -> Mapping[Order, Any]:
     """The scorer, which reads forward, and what else proposes."""
     orders = _orders(recipe)
     if recipe.family is Family.XLNET:
-        return load_readers(pack, orders)
+        # Draws from a distribution ask for scores that do not hang on the batch.
+        return load_readers(pack, orders, torch.float32 if recipe.kernel is KernelName.EXACT else None)
     if Order.MASKED in orders:
         raise InputError(f"an LSTM sees one side of a slot: recipe {recipe.name} has no masked generator; try x-mcmc")
     return {order: load_lstm(pack, order.value) for order in orders}

@@ -262,6 +262,7 @@ class Writer:
         return f"{self.recipe.num_candidates}" if scored is None else f"{scored} of {self.recipe.num_candidates}"
 
     def _signature(self, settings: Settings, seed: int) -> str:
+        precision = self.sampler.target.scorer.precision
         parts = {
             "redraft": VERSION,
             "recipe": self.recipe.name,
@@ -271,6 +272,7 @@ class Writer:
             "generator": self.recipe.generator.value,
             "kernel": self.recipe.kernel.value,
             "target": self.sampler.target.name,
+            **({} if precision == "float32" else {"precision": precision}),
             "chains": settings.num_chains,
             **({"seconds": f"{settings.time_limit:g}"} if settings.time_limit else {}),
             **({"drafts": settings.num} if settings.num > 1 else {}),

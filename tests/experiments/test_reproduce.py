@@ -186,7 +186,10 @@ def test_scores_survive_a_kill(run: Run, judge: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_system_that_is_registered_fills_its_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
     def opened(pack: Pack) -> Writer:
+        calls.append(pack)
         chosen = recipe("l-mcmc", num_candidates=3)
         return Writer(pack, chosen, build(chosen, pack))
 
@@ -199,11 +202,13 @@ def test_a_system_that_is_registered_fills_its_rows(run: Run, monkeypatch: pytes
     assert [cell.ours is not None for cell in rows["sep-bf"].cells] == [True, False, False, False]
     assert rows["l-mcmc"].note == "left out"
     before, written = rows["asyn-bf"], run.outputs("asyn-bf", "keywords-k1").read_bytes()
+    num_opened = len(calls)
     done = reproduce(replace(run, systems=("l-mcmc",)), ["table6"], Quiet())
     assert done is not None
     rows = {row.system: row for row in done.results[0].grids[0].rows}
     assert all(cell.ours is not None for cell in rows["l-mcmc"].cells)
     assert rows["asyn-bf"] == before  # left out this time, but it had been run
+    assert len(calls) == num_opened
     assert run.outputs("asyn-bf", "keywords-k1").read_bytes() == written
     assert "left out" not in (run.out / "README.md").read_text().partition("| asyn-bf |")[2].partition("\n")[0]
 

@@ -117,7 +117,11 @@ def test_readers_take_the_precision_that_was_asked_for(whole: Pack, monkeypatch:
         assert isinstance(reader, XlnetReader)
         assert reader.network.lm_loss.bias.dtype == getattr(torch, precision)
         writer = redraft.load(str(whole.folder), "x-mcmc-c", num_candidates=5)
-        assert writer.generate("dog", settings=Settings(steps=5)).constraints_met
+        draft = writer.generate("dog", settings=Settings(steps=5))
+        assert draft.constraints_met
+        assert ("|precision:bfloat16|" in draft.signature) == (precision == "bfloat16")
+    exact = redraft.load(str(whole.folder), "x-mcmc", num_candidates=5, kernel="exact")
+    assert exact.sampler.target.scorer.precision == "float32"  # its scores must not hang on the batch
     monkeypatch.setenv(PRECISION, "half")
     with pytest.raises(InputError, match="REDRAFT_PRECISION=half is no precision"):
         load_readers(whole, [Order.FORWARD])

@@ -1,6 +1,7 @@
 """Training XLNet: what is predicted, that it learns, that it can be stopped, and that its folder serves others."""
 
 import csv
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +16,12 @@ from safetensors.torch import load_file
 from redraft.app.train_xlnet import xlnet_lm
 from redraft.errors import InputError, PackError
 from redraft.models.pieces import PIECES, SentencePieces
+from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.models.xlnet import Order
 from redraft.models.xlnet_files import load_xlnet
 from redraft.training import xlnet
 from redraft.training.classifier import classifier_from
+from redraft.training.lm import known_words, mean_over
 from redraft.training.loop import BEST, LOG, Plan, train
 from redraft.training.muon import orthogonal
 from redraft.training.processes import Share
@@ -27,6 +30,7 @@ from redraft.training.xlnet import (
     Predictor,
     XlnetTask,
     ask,
+    by_words,
     new_xlnet,
     nll_by_order,
     piece_nll,
@@ -119,6 +123,22 @@ def test_pieces_one_by_one(data: PieceData, pieces: Path, order: Order) -> None:
     whole = nll_by_order(network, splitter, data.held_out, data.held_out_words, [order])[order.value]
     num = data.held_out_words.sum() + len(data.held_out)
     assert sum(nll.sum() for nll in found) / num == pytest.approx(whole, rel=1e-3)
+
+
+def test_words_are_summed_over_their_pieces_and_known_ones_kept(pieces: Path) -> None:
+    splitter = SentencePieces(pieces)
+    words = ["The", "fine-tuning", "dog", "tuns", "."]
+    lengths = [len(splitter.split(word)) for word in words]
+    assert lengths[1] > 1
+    by_piece = np.arange(1.0, sum(lengths) + 2)
+    (by_word,) = by_words(splitter, [words], [by_piece])
+    firsts = np.cumsum([0, *lengths])
+    expected = [sum(by_piece[a:b]) for a, b in itertools.pairwise(firsts)]
+    assert by_word.tolist() == [*expected, by_piece[-1]]
+    (known,) = known_words(Vocabulary([*SPECIALS, "The", "dog", "."]), [words])
+    assert known.tolist() == [True, False, True, False, True, True]
+    kept = [expected[0], expected[2], expected[4], by_piece[-1]]
+    assert mean_over([by_word], [known]) == pytest.approx(np.mean(kept))
 
 
 def test_bfloat16_takes_nearly_the_same_step(data: PieceData, pieces: Path) -> None:

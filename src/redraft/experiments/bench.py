@@ -44,8 +44,16 @@ class Bench:
 
     def has(self, system: str, test_set: str) -> bool:
         """Whether there is or will be something of a system for a set."""
-        is_asked_for = test_set in self._left_out.get(system, (test_set,))
-        return is_asked_for and self.absence(system) is None and self.takes(system, test_set)
+        is_there = test_set in self._left_out.get(system, (test_set,))
+        return is_there and self.absence(system) is None and self.takes(system, test_set)
+
+    def is_left_out(self, system: str) -> bool:
+        """Whether a system is not to be run now."""
+        return system in self._left_out
+
+    def lack(self, system: str, test_set: str) -> str:
+        """Why there is nothing of a system for a set."""
+        return self.absence(system) or ("left out" if self.takes(system, test_set) else "one keyword only")
 
     def records(self, system: str, test_set: str) -> list[Record]:
         """A system's records, in the order of the set."""

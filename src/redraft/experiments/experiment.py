@@ -71,7 +71,7 @@ def all_pairs(lines: Sequence[Line], columns: Sequence[Column]) -> Callable[[Run
 def jobs_of(bench: Bench, looks: Iterable[Look]) -> list[Job]:
     """The systems to run, on which sets: those that are there."""
     jobs = dict.fromkeys(Job(look.system, look.set) for look in looks if look.system not in (HUMAN, TEMPLATE))
-    return [job for job in jobs if bench.has(job.system, job.set)]
+    return [job for job in jobs if bench.has(job.system, job.set) and not bench.is_left_out(job.system)]
 
 
 def texts_of(bench: Bench, looks: Iterable[Look]) -> list[str]:

@@ -163,13 +163,13 @@ def _write_index(bench: Bench) -> None:
         "",
         "| system | |",
         "|---|---|",
-        *(f"| {name} | {bench.absence(name) or _has_run(run, name)} |" for name in SYSTEMS),
+        *(f"| {name} | {_has_run(bench, name)} |" for name in SYSTEMS),
     ]
     _write_file(run.out / "README.md", "\n".join(lines) + "\n")
 
 
-def _has_run(run: Run, system: str) -> str:
-    return "run" if (run.out / "outputs" / system).exists() else "not run here"
+def _has_run(bench: Bench, system: str) -> str:
+    return "run" if (bench.run.out / "outputs" / system).exists() else bench.absence(system) or "not run here"
 
 
 def _write_file(path: Path, content: str) -> None:

@@ -42,7 +42,7 @@ def _sample(bench: Bench, printed: Printed, test_set: str, line: Line) -> Sample
         return Sample(line.title, HUMAN, printed.reference if own else "", "" if own else printed.reference)
     published = printed.outputs.get(line.title, "")
     if not bench.has(line.system, test_set):
-        note = bench.absence(line.system) or "one keyword only"
+        note = bench.lack(line.system, test_set)
         return Sample(line.title, line.system, paper=published, note=note)
     found = {one.id: one.text for one in bench.outputs(line.system, test_set, line.own_steps(bench.run))}
     return Sample(line.title, line.system, found[printed.id], published)

@@ -54,6 +54,10 @@ class Scorer(Reader, Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def precision(self) -> str:
+        """What it computes in: float32, bfloat16."""
+
     def log_prob(self, reading: Any) -> float:
         """Log-probability of a sentence that was read."""
 

@@ -95,6 +95,10 @@ class CausalReader:
         self._empty = self._read_start()
         self._table = WordTable(words, self.line) if words else None
 
+    @property
+    def precision(self) -> str:
+        return hub.precision_name(self._prefix.keys.dtype)
+
     # Scoring
 
     @torch.inference_mode()

@@ -34,6 +34,11 @@ def compute_dtype() -> Any:
     return torch.bfloat16 if able.get("avx512_bf16") or able.get("amx_bf16") else torch.float32
 
 
+def precision_name(dtype: Any) -> str:
+    """As signatures and cards have it: float32, bfloat16."""
+    return str(dtype).removeprefix("torch.")
+
+
 def load(location: str, dtype: Any = None) -> tuple[Any, Any]:
     """Tokenizer and model of a folder, a ``.gguf`` file or a hub name, in the fastest precision unless one is given."""
     dtype = dtype or compute_dtype()

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from redraft import text
 from redraft.models.base import Slot, Words
+from redraft.models.hub import precision_name
 from redraft.models.lstm import LstmLM, State
 from redraft.models.memo import ScoreMemo
 from redraft.models.vocabulary import END, SPECIALS, START, Vocabulary
@@ -46,6 +47,10 @@ class LstmReader:
         self._memo = ScoreMemo()
         with torch.inference_mode():
             _, self._start = network(torch.tensor([[START]]))
+
+    @property
+    def precision(self) -> str:
+        return precision_name(torch.float32)  # on every processor
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-_COLUMNS = 800  # whose logits are computed together
+_COLUMNS, _ROWS = 800, 1024  # whose logits are computed together
 
 
 def log_prob_of(hidden: Tensor, target: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -24,9 +24,11 @@ def picked_logits(hidden: Tensor, target: Tensor, weight: Tensor, bias: Tensor) 
 def log_sum_exp(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Logarithms of the sums over all columns, [n], in single precision.
 
-    They are taken some columns at a time, while these are in the cache; log_softmax does it in one pass where logsumexp
-    takes four.
+    They are taken some rows and columns at a time, while these are in the cache; log_softmax does it in one pass where
+    logsumexp takes four.
     """
+    if len(hidden) > _ROWS:
+        return torch.cat([log_sum_exp(some, weight, bias) for some in torch.split(hidden, _ROWS)])
     log_sums = []
     for rows, some in zip(torch.split(weight, _COLUMNS), torch.split(bias, _COLUMNS), strict=True):
         logits = torch.addmm(some, hidden, rows.T).float()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import save_file
 from torch import nn
 
@@ -36,15 +37,17 @@ def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> di
     return {"folder": part, "pieces": pieces}
 
 
-def load_readers(pack: Pack, orders: Iterable[Order]) -> dict[Order, XlnetReader | XlnetMaskedReader]:
-    """A reader for each order, in the fastest precision. One network serves all the orders that its part names."""
+def load_readers(
+    pack: Pack, orders: Iterable[Order], dtype: torch.dtype | None = None
+) -> dict[Order, XlnetReader | XlnetMaskedReader]:
+    """A reader for each order, in the fastest precision by default. One network serves the orders of its part."""
     part_of = {order: _require_part(pack, order) for order in orders}
     networks = {}
     words: dict[str, PieceWords] = {}  # of each vocabulary, so that proposers that are multiplied share theirs
     for part in dict.fromkeys(part_of.values()):
         pieces = pack.parts[part]["pieces"]
         network, splitter = load_part(pack, part)
-        networks[part] = network.to(compute_dtype())
+        networks[part] = network.to(dtype or compute_dtype())
         if pieces not in words:
             words[pieces] = PieceWords(splitter)
     return {

@@ -19,6 +19,8 @@ from torch import Tensor
 
 from redraft import text
 from redraft.models.base import Slot, Words
+from redraft.models.hub import precision_name
+from redraft.models.output_layer import log_sum_exp, picked_logits
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.models.xlnet import Memory, Order, XlnetLM
@@ -27,7 +29,6 @@ from redraft.numerics import Array
 
 _CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache
 _CALL_PAIRS = 4_000_000  # pieces that look at each other in one call; some 32 bytes each for every head
-_CALL_LOGITS = 1024  # rows of the output layer computed in one call
 _MIN_FILL = 0.8  # shortest over longest row of a call: bounds what padding costs
 _KNOWN = 1 << 18  # words whose pieces are remembered: a guard for servers that run for months
 
@@ -112,6 +113,10 @@ class XlnetReader:
         self._kept = KeptScores()
 
     @property
+    def precision(self) -> str:
+        return precision_name(self.network.lm_loss.bias.dtype)
+
+    @property
     def words(self) -> tuple[str, ...]:
         return self.vocabulary.words
 
@@ -165,16 +170,12 @@ class XlnetReader:
             return list(readings)
         targets = [[*r.ids[start.count :], self.end] for r, start in zip(readings, starts, strict=True)]
         hidden = torch.cat([r.hidden[start.count :] for r, start in zip(readings, starts, strict=True)])
-        flat = self._log_prob_of(hidden, torch.tensor([target for row in targets for target in row]))
+        flat = self.network.log_prob_of(hidden, torch.tensor([target for row in targets for target in row])).double()
         parts = torch.split(flat, [len(row) for row in targets])
         return [
             Reading(r.ids, r.firsts, r.key, r.value, r.hidden, torch.cat([r.log_probs, part]))
             for r, part in zip(readings, parts, strict=True)
         ]
-
-    def _log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
-        pairs = zip(torch.split(hidden, _CALL_LOGITS), torch.split(target, _CALL_LOGITS), strict=True)
-        return torch.cat([self.network.log_prob_of(*pair) for pair in pairs]).double()
 
     def go_on(self, rows: Sequence[Sequence[list[int]]], starts: Sequence[_Start]) -> tuple[Tensor, Memory]:
         """Read on from each start with each of its rows of pieces.
@@ -214,8 +215,8 @@ class XlnetReader:
         """The same, as closely as is asked for."""
         rows = [self._after(slot, words) for slot, words in zip(slots, fillings, strict=True)]
         starts = [_Start(r, r.firsts[slot.start]) for r, slot in zip(readings, slots, strict=True)]
-        known = [self._kept.of(slot, words) for slot, words in zip(slots, fillings, strict=True)]
-        return XlnetScoring(_FilledSlots(self, rows, starts), known, [[len(row) for row in some] for some in rows])
+        scores = [self._kept.of(slot, words) for slot, words in zip(slots, fillings, strict=True)]
+        return XlnetScoring(_FilledSlots(self, rows, starts), scores, [[len(row) for row in some] for some in rows])
 
     def _after(self, slot: Slot, fillings: Sequence[Words]) -> list[list[int]]:
         """Pieces from the slot to the end, a row a filling."""
@@ -237,6 +238,10 @@ class _FilledSlots:
     def network(self) -> XlnetLM:
         return self.reader.network
 
+    @property
+    def _head(self) -> tuple[Tensor, Tensor]:
+        return self.network.transformer.word_embedding.weight, self.network.lm_loss.bias
+
     def read_filled(self, wanted: Sequence[tuple[int, Sequence[int]]]) -> Iterator[tuple[int, Sequence[int], Read]]:
         asked = [[self.rows[i][j] for j in numbers] for i, numbers in wanted]
         starts = [self.starts[i] for i, _ in wanted]
@@ -254,15 +259,16 @@ class _FilledSlots:
         by_row = hidden.view(len(rows), -1, *hidden.shape[1:])
         # What comes first in a slot is predicted from the same state in every row of it.
         before = torch.stack([start.reading.hidden[start.count] for start in starts])
-        first = torch.log_softmax(self.network(before).float(), 1).double().numpy()
+        log_sums = log_sum_exp(before, *self._head).tolist()
         reads = []
         for at, (some, start) in enumerate(zip(rows, starts, strict=True)):
             targets = [[*row, self.reader.end] for row in some]
-            log_prob = float(start.reading.log_probs[: start.count].sum())
+            log_prob = float(start.reading.log_probs[: start.count].sum()) - log_sums[at]
+            firsts = torch.tensor([row[0] for row in targets])
             lengths = [len(row) for row in some]
             reads.append(
                 Read(
-                    log_prob + first[at, [row[0] for row in targets]],
+                    log_prob + picked_logits(before[at : at + 1], firsts, *self._head).double().numpy(),
                     torch.cat([by_row[at, number, :length] for number, length in enumerate(lengths)]),
                     torch.tensor([target for row in targets for target in row[1:]], dtype=torch.long),
                     lengths,

@@ -7,7 +7,7 @@ is added for the sentences that still matter.
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,40 +21,41 @@ from redraft.models.xlnet import XlnetLM
 from redraft.numerics import Array
 
 _FREQUENT, _SHARE = 2000, 8  # columns of the first sum, no more than this part of all; ids are ranks
-_CALL_LOGITS = 1024  # rows of the output layer computed in one call
-_KEPT = 100_000  # bounds, of 50 or so a slot
+_KEPT = 100_000  # scores, of 50 or so a slot
+_HELD = 200_000  # predictions that wait for their sums; beyond that they are completed at once, to bound memory
 
 
-@dataclass(frozen=True)
-class SlotScores:
-    """What is known of the sentences in which some fillings stand in a slot; it becomes more as they are scored."""
+@dataclass
+class Score:
+    """What is known of a sentence's log-probability; it becomes more as it is scored."""
 
-    bounds: Array  # log-probabilities, or more
-    is_final: NDArray[np.bool_]  # the log-probability itself
+    bound: float = np.inf
+    is_final: bool = False
 
-    @classmethod
-    def unknown(cls, num: int) -> "SlotScores":
-        return cls(np.full(num, np.inf), np.zeros(num, dtype=np.bool_))
+    def lower(self, bound: float, *, is_final: bool) -> None:
+        """What is final stays, and no bound is given up for a looser one."""
+        if not self.is_final:
+            self.bound, self.is_final = min(self.bound, bound), is_final
 
 
 class KeptScores:
     """What was found of slots: a chain whose proposal was refused often asks for the same one again."""
 
     def __init__(self) -> None:
-        self._slots: OrderedDict[tuple[Words, Words, tuple[Words, ...]], SlotScores] = OrderedDict()
+        self._slots: OrderedDict[tuple[Words, Words], dict[Words, Score]] = OrderedDict()
         self._num = 0
 
-    def of(self, slot: Slot, fillings: Sequence[Words]) -> SlotScores:
+    def of(self, slot: Slot, fillings: Sequence[Words]) -> list[Score]:
         """What is known of a slot's fillings, to be added to. Forgets what was not asked for lately."""
-        key = slot.before, slot.after, tuple(fillings)
-        if key not in self._slots:
-            self._slots[key] = SlotScores.unknown(len(fillings))
-            self._num += len(fillings)
-        self._slots.move_to_end(key)
+        known = self._slots.setdefault((slot.before, slot.after), {})
+        self._slots.move_to_end((slot.before, slot.after))
+        before = len(known)
+        scores = [known.setdefault(words, Score()) for words in fillings]
+        self._num += len(known) - before
         while self._num > _KEPT and len(self._slots) > 1:
             _, old = self._slots.popitem(last=False)
-            self._num -= len(old.bounds)
-        return self._slots[key]
+            self._num -= len(old)
+        return scores
 
 
 class Read(NamedTuple):
@@ -85,7 +86,7 @@ class _Predictions:
     picked: Tensor
     log_sums: Tensor  # over the frequent columns
     bounds: Array
-    num_full: int = field(default=0)
+    num_full: int = 0
 
     @property
     def bound(self) -> float:
@@ -97,90 +98,100 @@ class _Predictions:
 
 
 class XlnetScoring:
-    """Sentences of several slots, each scored as closely as was asked for."""
+    """Sentences of several slots, each scored as closely as was asked for.
 
-    def __init__(self, layers: Layers, known: Sequence[SlotScores], lengths: Sequence[Sequence[int]]):
-        self._layers, self._known, self._lengths = layers, known, lengths
-        self._predictions: dict[tuple[int, int], _Predictions] = {}
-        head = layers.network.transformer.word_embedding.weight, layers.network.lm_loss.bias
-        frequent = min(_FREQUENT, max(1, len(head[1]) // _SHARE))
-        self._num_frequent = frequent
-        self._frequent = tuple(part[:frequent] for part in head)
-        self._others = tuple(part[frequent:] for part in head)
-        new = [(i, range(len(one.bounds))) for i, one in enumerate(known) if np.isinf(one.bounds).any()]
-        self._read(new)
+    ``lengths`` are the predictions after the first of each slot's fillings. Chains that ask for the same sentence have
+    the same score of it.
+    """
+
+    def __init__(self, layers: Layers, scores: Sequence[Sequence[Score]], lengths: Sequence[Sequence[int]]):
+        self._layers, self._scores, self._lengths = layers, scores, lengths
+        self._predictions: dict[int, _Predictions] = {}  # by the identity of a score
+        self._num_held = 0
+        self._head = layers.network.transformer.word_embedding.weight, layers.network.lm_loss.bias
+        self._num_frequent = min(_FREQUENT, max(1, len(self._head[1]) // _SHARE))
+        everything = [range(len(some)) for some in scores]
+        self._read([(i, j) for i, j in self._places(everything) if np.isinf(scores[i][j].bound)])
 
     @property
     def bounds(self) -> list[Array]:
-        return [one.bounds.copy() for one in self._known]
+        return [np.array([score.bound for score in some]) for some in self._scores]
 
     @property
     def num_left(self) -> list[NDArray[np.int64]]:
         """Predictions of each sentence whose sum is not complete."""
         return [
-            np.array([self._num_left(i, j) for j in range(len(one.bounds))], dtype=np.int64)
-            for i, one in enumerate(self._known)
+            np.array([self._num_left(i, j) for j in range(len(some))], dtype=np.int64)
+            for i, some in enumerate(self._scores)
         ]
 
     def _num_left(self, i: int, j: int) -> int:
-        if self._known[i].is_final[j]:
+        if self._scores[i][j].is_final:
             return 0
-        found = self._predictions.get((i, j))
-        return max(1, self._lengths[i][j]) if found is None else found.num_left
+        found = self._predictions.get(id(self._scores[i][j]))
+        return self._lengths[i][j] if found is None else found.num_left
+
+    def _places(self, wanted: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+        """Slot and number of the sentences that are not final, each once."""
+        found = {id(self._scores[i][j]): (i, j) for i, numbers in enumerate(wanted) for j in numbers}
+        return [(i, j) for i, j in found.values() if not self._scores[i][j].is_final]
 
     @torch.inference_mode()
     def advance(self, wanted: Sequence[Sequence[int]], num: int | None = None) -> None:
         """Complete ``num`` more sums, or all, of the sentences with the given numbers, slot by slot."""
-        places = [(i, j) for i, numbers in enumerate(wanted) for j in numbers if not self._known[i].is_final[j]]
-        unread: dict[int, list[int]] = {}
-        for i, j in places:
-            if (i, j) not in self._predictions:  # a bound of an earlier time
-                unread.setdefault(i, []).append(j)
-        self._read(list(unread.items()))
-        rows = [self._predictions[place] for place in places]
-        spans = [slice(row.num_full, len(row.bounds) if num is None else row.num_full + num) for row in rows]
+        places = self._places(wanted)
+        # What an earlier scoring left as a bound has to be read again.
+        self._read([(i, j) for i, j in places if id(self._scores[i][j]) not in self._predictions])
+        scores = [self._scores[i][j] for i, j in places]
+        self._complete([(score, self._predictions[id(score)]) for score in scores if not score.is_final], num)
+
+    def _complete(self, rows: Sequence[tuple[Score, _Predictions]], num: int | None = None) -> None:
         if not rows:
             return
+        spans = [slice(row.num_full, None if num is None else row.num_full + num) for _, row in rows]
         hidden, picked, frequent = (
-            torch.cat([part[span] for part, span in zip(parts, spans, strict=True)])
-            for parts in ([row.hidden for row in rows], [row.picked for row in rows], [row.log_sums for row in rows])
+            torch.cat([getattr(row, name)[span] for (_, row), span in zip(rows, spans, strict=True)])
+            for name in ("hidden", "picked", "log_sums")
         )
-        full = picked - torch.logaddexp(frequent, self._log_sums(hidden, self._others))
+        others = log_sum_exp(hidden, *(part[self._num_frequent :] for part in self._head))
+        full = (picked - torch.logaddexp(frequent, others)).double().numpy()
         at = 0
-        for (i, j), row, span in zip(places, rows, spans, strict=True):
-            length = len(row.bounds[span])
-            row.bounds[span] = full[at : at + length].double().numpy()
-            row.num_full += length
-            at += length
-            self._tell(i, j, row)
+        for (score, row), span in zip(rows, spans, strict=True):
+            bounds = row.bounds[span]
+            # Rounding must not lift a score above what was its bound.
+            row.bounds[span] = np.minimum(bounds, full[at : at + len(bounds)])
+            row.num_full += len(bounds)
+            at += len(bounds)
+            score.lower(row.bound, is_final=not row.num_left)
+            if score.is_final:
+                self._num_held -= len(row.bounds)
+                self._predictions.pop(id(score), None)
 
     @torch.inference_mode()
-    def _read(self, wanted: Sequence[tuple[int, Sequence[int]]]) -> None:
+    def _read(self, places: Sequence[tuple[int, int]]) -> None:
         """Take fillings through the layers and the frequent columns."""
-        for i, numbers, read in self._layers.read_filled(wanted):
-            log_sums = self._log_sums(read.hidden, self._frequent)
+        wanted: dict[int, list[int]] = {}
+        for i, j in places:
+            wanted.setdefault(i, []).append(j)
+        for i, numbers, read in self._layers.read_filled(list(wanted.items())):
+            log_sums = log_sum_exp(read.hidden, *(part[: self._num_frequent] for part in self._head))
             picked = picked_logits(read.hidden, read.target, *self._head)
             # A target that is not among them is part of the sum all the same.
             rare = read.target >= self._num_frequent
             bounds = (picked - torch.where(rare, torch.logaddexp(log_sums, picked), log_sums)).double().numpy()
-            ends = np.cumsum([0, *read.lengths])
+            ends = np.cumsum([0, *read.lengths]).tolist()
+            rows = []
             for j, log_prob, first, end in zip(numbers, read.log_probs, ends, ends[1:], strict=False):
                 span = slice(first, end)
                 row = _Predictions(
                     float(log_prob), read.hidden[span], picked[span], log_sums[span], bounds[span].copy()
                 )
-                self._predictions[i, j] = row
-                self._tell(i, j, row)
+                self._scores[i][j].lower(row.bound, is_final=not row.num_left)
+                rows.append((self._scores[i][j], row))
+            self._hold([(score, row) for score, row in rows if not score.is_final])
 
-    @property
-    def _head(self) -> tuple[Tensor, Tensor]:
-        network = self._layers.network
-        return network.transformer.word_embedding.weight, network.lm_loss.bias
-
-    def _tell(self, i: int, j: int, row: _Predictions) -> None:
-        self._known[i].bounds[j] = row.bound
-        self._known[i].is_final[j] = not row.num_left
-
-    def _log_sums(self, hidden: Tensor, head: Sequence[Tensor]) -> Tensor:
-        parts = [log_sum_exp(some, *head) for some in torch.split(hidden, _CALL_LOGITS)]
-        return torch.cat(parts) if parts else hidden.new_empty(0, dtype=torch.float32)
+    def _hold(self, rows: Sequence[tuple[Score, _Predictions]]) -> None:
+        self._predictions |= {id(score): row for score, row in rows}
+        self._num_held += sum(len(row.bounds) for _, row in rows)
+        if self._num_held > _HELD:
+            self._complete(rows)

@@ -27,7 +27,7 @@ from redraft.training.xlnet import by_words, encode, nll_by_order, piece_nll
 
 _Network = TypeVar("_Network", bound=nn.Module)
 Sets = Mapping[str, Sequence[str]]  # sentences to measure on, by what they are called
-_NOTE_KNOWN = "Nats per word and sentence end, over the words that the LSTM models know; before quantising."
+_NOTE_KNOWN = "Nats per word and sentence end, over the words that the LSTM models know; these are in 8 bits already."
 _NOTE = "Nats per word and sentence end, every word spelt out in pieces; masked: per piece, given all the others."
 
 

@@ -16,7 +16,7 @@ from redraft import corpus, text
 from redraft.corpus import Encoded
 from redraft.errors import CorpusError, InputError
 from redraft.files import replacing, sha256
-from redraft.models.hub import compute_dtype
+from redraft.models.hub import compute_dtype, precision_name
 from redraft.models.output_layer import Columns, sample_columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
@@ -204,7 +204,7 @@ class XlnetTask:
             "sentences": len(self._data.train),
             "init": self._identity,
             "teacher": self._teacher.identity if self._teacher else None,
-            "precision": str(self._precision).removeprefix("torch."),
+            "precision": precision_name(self._precision),
         }
 
     def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
@@ -337,6 +337,7 @@ def train_xlnet(
     """
     if not orders:
         raise InputError("name at least one order: forward, backward or masked")
+    precision = precision or compute_dtype()
     with join().first_before_others():
         network, spiece = _start(folder, init, pieces, shape, out, seed)
         data = prepare(folder, spiece, out / "pieces.npz")
@@ -353,7 +354,7 @@ def train_xlnet(
         seed=seed,
         identity=f"{init} {sha256(spiece)} {network.config}",
         teacher=lessons,
-        precision=precision or compute_dtype(),
+        precision=precision,
     )
     rate = learning_rate or (LEARNING_RATE if init == SCRATCH else FINE_TUNING_RATE)
     plan = Plan(num_tokens, rate, warmup=0.03, validate_every=validate_every, seed=seed)
