@@ -4,6 +4,7 @@ import copy
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,9 +59,9 @@ def hub_folder(pieces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def network(pieces: Path) -> XlnetLM:
-    return make_network(pieces)
+@pytest.fixture(scope="session", params=[1, 2], ids=["one stream", "two streams"])
+def network(pieces: Path, request: pytest.FixtureRequest) -> XlnetLM:
+    return make_network(pieces).with_streams(request.param).eval()
 
 
 @pytest.fixture(scope="session")
@@ -83,32 +84,45 @@ def masked(three: tuple[XlnetReader, XlnetReader, XlnetMaskedReader]) -> XlnetMa
     return three[2]
 
 
-def _theirs(folder: Path, ids: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+def _theirs(model: Any, ids: torch.Tensor, hidden: torch.Tensor, **asked: torch.Tensor) -> torch.Tensor:
     """Logits of transformers for every place; ``hidden[..., i, j]``: i does not see j."""
-    model = transformers.XLNetLMHeadModel.from_pretrained(folder, dtype=torch.float32).eval()
-    mapping = torch.eye(ids.shape[1]).expand(len(ids), -1, -1)
-    with torch.inference_mode():
-        logits: torch.Tensor = model(
-            ids, perm_mask=hidden.float().expand(len(ids), -1, -1), target_mapping=mapping
-        ).logits
+    logits: torch.Tensor = model(ids, perm_mask=hidden.float().expand(len(ids), -1, -1), **asked).logits
     return logits
+
+
+def _queries(ids: torch.Tensor) -> torch.Tensor:
+    return torch.eye(ids.shape[1]).expand(len(ids), -1, -1)
+
+
+def _theirs_in_turn(model: Any, ids: torch.Tensor, *, is_backward: bool = False, num_streams: int = 2) -> torch.Tensor:
+    """Their logits of all pieces but the one that is read first, in reading order."""
+    places = torch.arange(ids.shape[1])
+    later = places[:, None] > places if is_backward else places[:, None] < places
+    if num_streams == 1:  # a content sees itself and predicts the next piece
+        logits = _theirs(model, ids, later)
+        return logits.flip(1)[:, :-1] if is_backward else logits[:, :-1]
+    logits = _theirs(model, ids, later | (places[:, None] == places), target_mapping=_queries(ids))
+    return logits.flip(1)[:, 1:] if is_backward else logits[:, 1:]
+
+
+def _hub_model(folder: Path) -> Any:
+    return transformers.XLNetLMHeadModel.from_pretrained(folder, dtype=torch.float32).eval()
 
 
 def _ids(network: XlnetLM) -> torch.Tensor:
     return torch.randint(0, network.config.vocab_size, (3, _TIME), generator=torch.Generator().manual_seed(2))
 
 
+@pytest.mark.parametrize("num_streams", [1, 2])
 @pytest.mark.parametrize("is_backward", [False, True])
-def test_one_side_is_what_transformers_computes(hub_folder: Path, is_backward: bool) -> None:
-    network = load_xlnet(hub_folder)[0]
-    ids, places = _ids(network), torch.arange(_TIME)
+def test_one_side_is_what_transformers_computes(hub_folder: Path, is_backward: bool, num_streams: int) -> None:
+    network = load_xlnet(hub_folder)[0].with_streams(num_streams)
+    ids = _ids(network)
     reading = ids.flip(1) if is_backward else ids
     with torch.inference_mode():
         ours = network(network.transformer.causal(reading[:, :-1], backward=is_backward)[0])
-    later = places[:, None] >= places if is_backward else places[:, None] <= places
-    theirs = _theirs(hub_folder, ids, later)
-    theirs = theirs.flip(1) if is_backward else theirs
-    torch.testing.assert_close(ours, theirs[:, 1:], rtol=1e-4, atol=1e-4)
+        theirs = _theirs_in_turn(_hub_model(hub_folder), ids, is_backward=is_backward, num_streams=num_streams)
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_both_sides_are_what_transformers_computes(hub_folder: Path) -> None:
@@ -118,7 +132,9 @@ def test_both_sides_are_what_transformers_computes(hub_folder: Path) -> None:
     asked[0, 3] = asked[1, 0] = asked[2, 5] = asked[2, 8] = True
     with torch.inference_mode():
         ours = network(network.transformer(ids, torch.ones_like(asked), asked))
-    theirs = _theirs(hub_folder, ids, asked[:, None, :].expand(-1, _TIME, -1))
+        theirs = _theirs(
+            _hub_model(hub_folder), ids, asked[:, None, :].expand(-1, _TIME, -1), target_mapping=_queries(ids)
+        )
     torch.testing.assert_close(ours[asked], theirs[asked], rtol=1e-4, atol=1e-4)
 
 
@@ -132,17 +148,13 @@ def test_what_was_read_need_not_be_read_again(network: XlnetLM) -> None:
             torch.testing.assert_close(torch.cat([first, rest], 1), whole, rtol=1e-4, atol=1e-4)
 
 
-def test_gradients_are_those_of_transformers(hub_folder: Path) -> None:
-    ours = load_xlnet(hub_folder)[0]
-    theirs = transformers.XLNetLMHeadModel.from_pretrained(hub_folder, dtype=torch.float32).eval()
-    ids, places = _ids(ours), torch.arange(_TIME)
+@pytest.mark.parametrize("num_streams", [1, 2])
+def test_gradients_are_those_of_transformers(hub_folder: Path, num_streams: int) -> None:
+    ours, theirs = load_xlnet(hub_folder)[0].with_streams(num_streams), _hub_model(hub_folder)
+    ids = _ids(ours)
     hidden, _ = ours.transformer.causal(ids[:, :-1])
     ours.loss(hidden.flatten(0, 1), ids[:, 1:].flatten()).backward()
-    logits = theirs(
-        ids,
-        perm_mask=(places[:, None] <= places).float().expand(3, -1, -1),
-        target_mapping=torch.eye(_TIME)[1:].expand(3, -1, -1) @ torch.eye(_TIME),
-    ).logits
+    logits = _theirs_in_turn(theirs, ids, num_streams=num_streams)
     torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="sum").backward()
     expected = dict(theirs.named_parameters())
     for name, parameter in ours.named_parameters():
@@ -178,14 +190,14 @@ def test_sampled_columns_stand_for_all(network: XlnetLM) -> None:
 
 def test_a_saved_model_goes_both_ways(network: XlnetLM, pieces: Path, tmp_path: Path) -> None:
     save_xlnet(tmp_path, network, pieces)
-    ids, places = _ids(network), torch.arange(_TIME)
+    ids = _ids(network)
     loaded, splitter, folder = load_xlnet(str(tmp_path))
     assert splitter.size == network.config.vocab_size
     assert folder == tmp_path
     with torch.inference_mode():
         ours = loaded(loaded.transformer.causal(ids[:, :-1])[0])
-    theirs = _theirs(tmp_path, ids, places[:, None] <= places)
-    torch.testing.assert_close(ours, theirs[:, 1:], rtol=1e-4, atol=1e-4)
+        theirs = _theirs_in_turn(_hub_model(tmp_path), ids, num_streams=1 if network.config.one_stream else 2)
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_a_checkpoint_of_older_days_loads(hub_folder: Path, tmp_path: Path) -> None:

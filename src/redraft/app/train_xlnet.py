@@ -28,6 +28,12 @@ _PATH = click.Path(path_type=Path)
 @click.option("--teacher", metavar="NAME|DIR", help="Learn from the LSTM models of this pack as well as from the text.")
 @click.option("--layers", type=click.IntRange(1), default=4, show_default=True, help="Layers, for scratch.")
 @click.option("--inner", type=click.IntRange(1), default=768, show_default=True, help="Feed-forward size, for scratch.")
+@click.option(
+    "--streams",
+    "num_streams",
+    type=click.IntRange(1, 2),
+    help="Two as XLNet was made, or one, which is faster; one from scratch, what the model has after --init.",
+)
 @click.option("--precision", type=click.Choice(["float32", "bfloat16"]), help="Of products; the fastest by default.")
 @click.option("--learning-rate", type=Positive(), help="1.2e-3 from scratch, 1e-4 after --init.")
 @click.option("--batch", "batch_pieces", type=click.IntRange(64), default=4096, show_default=True, help="Pieces.")
@@ -43,6 +49,7 @@ def xlnet_lm(
     teacher: str | None,
     layers: int,
     inner: int,
+    num_streams: int | None,
     precision: str | None,
     learning_rate: float | None,
     batch_pieces: int,
@@ -64,6 +71,7 @@ def xlnet_lm(
         init=init,
         pieces=pieces,
         shape={"n_layer": layers, "d_inner": inner},
+        num_streams=num_streams,
         learning_rate=learning_rate,
         batch_pieces=batch_pieces,
         seed=seed,

@@ -1,11 +1,13 @@
 """The output layer of a language model with many pieces: never all logits at once, in training only some of them."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 _COLUMNS, _ROWS = 800, 1024  # whose logits are computed together
+_TRAINED_ROWS = 256  # the same in training, with all columns of the step
 
 
 def log_prob_of(hidden: Tensor, target: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -63,10 +65,13 @@ def sample_columns(target: Tensor, size: int, frequent: int, num: int, generator
     return Columns(ids, log_weights[ids])
 
 
-def cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: Tensor | None = None) -> Tensor:
+Soft = Callable[[slice], Tensor]  # rows of predictions to parts of the distributions that they should give, [n, v]
+
+
+def cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: Soft | None = None) -> Tensor:
     """Summed negative log-likelihood; [n, d], the layer's [v, d] and [v], and [n] to a scalar.
 
-    ``soft`` [n, v] are parts of distributions that rows should give; what is missing in a row to 1 is its target's.
+    ``soft`` tells parts of the distributions that rows should give; what is missing in a row to 1 is its target's.
     """
     loss: Tensor = _SummedCrossEntropy.apply(hidden, weight, bias, target, soft)  # type: ignore[no-untyped-call]
     return loss
@@ -75,29 +80,49 @@ def cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, 
 class _SummedCrossEntropy(torch.autograd.Function):
     """Sum of -log softmax(hidden @ weight.T + bias)[target], its gradient taken in the same pass.
 
-    The logits are the largest array of the model; they become the gradient in place while they are in the cache. That
-    is right because the sum is only ever scaled by one number.
+    The logits would be the largest array of the model. They are computed some rows at a time and become the gradient
+    in place while they are in the cache. That is right because the sum is only ever scaled by one number.
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: Tensor | None) -> Tensor:
-        logits = torch.addmm(bias, hidden, weight.T).float()
-        torch.log_softmax(logits, 1, out=logits)
-        hard = torch.ones(len(target))
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: Soft | None) -> Tensor:
+        # Cast once: under autocast every product would cast its parts anew.
+        dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else hidden.dtype
+        states, columns = hidden.to(dtype), weight.to(dtype)
         loss = torch.zeros(())
-        if soft is not None:
-            hard -= soft.sum(1)
-            loss = -torch.dot(logits.view(-1), soft.view(-1))  # no array of their products
-        loss = loss - (logits.gather(1, target[:, None]).squeeze(1) * hard).sum()
-        if any(ctx.needs_input_grad):
-            residual = logits.exp_()
-            residual[torch.arange(len(target)), target] -= hard
-            if soft is not None:
-                residual -= soft
-            ctx.save_for_backward(residual @ weight, residual.T @ hidden, residual.sum(0))
+        hidden_grad, weight_grad, bias_grad = torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)
+        for start in range(0, len(hidden), _TRAINED_ROWS):
+            rows = slice(start, start + _TRAINED_ROWS)
+            residual, part = _residual(states[rows], columns, bias, target[rows], soft and soft(rows))
+            loss += part
+            if any(ctx.needs_input_grad):
+                rounded = residual.to(dtype)
+                hidden_grad[rows] = rounded @ columns
+                weight_grad += rounded.T @ states[rows]
+                bias_grad += residual.sum(0)
+        ctx.save_for_backward(hidden_grad, weight_grad, bias_grad)
         return loss
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         hidden, weight, bias = ctx.saved_tensors
         return hidden * grads[0], weight * grads[0], bias * grads[0], None, None
+
+
+def _residual(
+    hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The gradient of a part's loss by its logits [n, v], and the loss."""
+    logits = (hidden @ weight.T).float().add_(bias)
+    torch.log_softmax(logits, 1, out=logits)
+    hard = torch.ones(len(target))
+    loss = torch.zeros(())
+    if soft is not None:
+        hard -= soft.sum(1)
+        loss = -torch.dot(logits.view(-1), soft.view(-1))  # no array of their products
+    loss = loss - (logits.gather(1, target[:, None]).squeeze(1) * hard).sum()
+    residual = logits.exp_()
+    residual[torch.arange(len(target)), target] -= hard
+    if soft is not None:
+        residual -= soft
+    return residual, loss

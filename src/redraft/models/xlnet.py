@@ -4,6 +4,10 @@ A language model has two streams. The *content* stream knows each piece and what
 a piece's place and what is seen from there, and its last layer predicts the piece. What is seen is the order:
 everything before (forward), everything after (backward), or everything but the pieces that are asked for (masked).
 
+With ``one_stream`` the content itself predicts the piece that is read next, forward and backward, as other language
+models do: what it sees is all that the next query would see, so the second stream only costs time. A checkpoint has to
+be trained for the one way or the other.
+
 The parameters have the names and shapes of ``transformers.XLNetLMHeadModel``, and so have the results, so a checkpoint
 goes either way. It is faster, because each order is computed in its own shape:
 
@@ -15,7 +19,7 @@ goes either way. It is faster, because each order is computed in its own shape:
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -23,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from redraft.errors import InputError
-from redraft.models.output_layer import Columns, cross_entropy, log_prob_of
+from redraft.models.output_layer import Columns, Soft, cross_entropy, log_prob_of
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
 # Settings of an XLNet that this module computes, and no others.
@@ -52,6 +56,7 @@ class XlnetConfig:
     d_inner: int = 1024
     ff_activation: str = "gelu"
     layer_norm_eps: float = 1e-12
+    one_stream: bool = False  # whether the content predicts what comes next, forward and backward
 
     def __post_init__(self) -> None:
         if self.d_model % self.n_head:
@@ -242,6 +247,7 @@ class XlnetTransformer(XlnetLayers):
 
     def __init__(self, config: XlnetConfig):
         super().__init__(config)
+        self._one_stream = config.one_stream
         self.word_embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.mask_emb = nn.Parameter(torch.zeros(1, 1, config.d_model))
 
@@ -259,22 +265,23 @@ class XlnetTransformer(XlnetLayers):
     def causal(self, ids: Tensor, *, backward: bool = False, memory: Memory | None = None) -> tuple[Tensor, Memory]:
         """Pieces in reading order, each seen by those that come later: ids [rows, time].
 
-        Gives the query stream [rows, time, d], in which row t predicts piece t + 1, and what to remember of the pieces
-        (without the memory that was given). Rows of one sentence of the memory follow each other.
+        Gives the stream that predicts [rows, time, d], row t piece t + 1, and what to remember of the pieces (without
+        the memory that was given). Rows of one sentence of the memory follow each other.
         """
         rows, time = ids.shape
-        content: Tensor = self.word_embedding(ids)
-        hidden = torch.cat([content, self.mask_emb.expand(rows, time, -1)], 1)
+        hidden: Tensor = self.word_embedding(ids)
+        if not self._one_stream:
+            hidden = torch.cat([hidden, self.mask_emb.expand(rows, time, -1)], 1)
         past = 0 if memory is None else memory.key.shape[3]
         distances = _sinusoids(_distance_range(time, past) * (-1 if backward else 1), hidden)
         mask = _causal_mask(rows, time, memory)
         kept: list[_LayerMemory] = []
         for number, layer in enumerate(self.layer):
-            last = number == len(self.layer) - 1
-            asking = hidden[:, time:] if last else hidden
+            ends = number == len(self.layer) - 1 and not self._one_stream  # the content, which predicts nothing
+            asking = hidden[:, time:] if ends else hidden
             seen = mask[:, :, : asking.shape[1]]
             past_layer = None if memory is None else memory.layer(number)
-            hidden, own = layer(asking, hidden[:, :time], distances, seen, past_layer, ahead=int(last))
+            hidden, own = layer(asking, hidden[:, :time], distances, seen, past_layer, ahead=int(ends))
             kept.append(own)
         key, value = (torch.stack(part) for part in zip(*kept, strict=True))
         return hidden, Memory(key, value, torch.ones(rows, time, dtype=torch.bool))
@@ -325,20 +332,24 @@ class XlnetLM(nn.Module):
         self.apply(initialise)
         nn.init.normal_(self.transformer.mask_emb, std=_INIT_STD)
 
+    def with_streams(self, num: int) -> "XlnetLM":
+        """The same weights with one stream or two; what they have learnt for the other they have to learn again."""
+        network = XlnetLM(replace(self.config, one_stream=num == 1))
+        network.load_state_dict(self.state_dict())
+        return network
+
     def forward(self, hidden: Tensor) -> Tensor:
-        """Query stream [..., d] to logits [..., pieces]."""
+        """What predicts [..., d] to logits [..., pieces]."""
         return functional.linear(hidden, self.transformer.word_embedding.weight, self.lm_loss.bias)
 
     def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Log-probability of one piece a row; [n, d] and [n] to [n]."""
         return log_prob_of(hidden, target, self.transformer.word_embedding.weight, self.lm_loss.bias)
 
-    def loss(
-        self, hidden: Tensor, target: Tensor, columns: Columns | None = None, soft: Tensor | None = None
-    ) -> Tensor:
+    def loss(self, hidden: Tensor, target: Tensor, columns: Columns | None = None, soft: Soft | None = None) -> Tensor:
         """Summed negative log-likelihood; [n, d] and [n] to a scalar. ``columns`` make it a cheaper estimate.
 
-        ``soft`` [n, columns] are parts of distributions that a teacher gives beside the target.
+        ``soft`` gives parts of distributions over the columns that a teacher has beside the target.
         """
         weight: Tensor = self.transformer.word_embedding.weight
         bias: Tensor = self.lm_loss.bias

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from redraft import text
 from redraft.errors import InputError
+from redraft.models.lstm import AdaptiveSoftmax
 from redraft.models.lstm_files import load_pair, readers_sha256
 from redraft.models.output_layer import Columns
 from redraft.models.pack import Pack
@@ -31,6 +32,14 @@ class _Place(NamedTuple):
 
     words: list[int]
     starts: list[int]
+
+
+class Taught(NamedTuple):
+    """Sentences that are read in one order, and how many predictions are made of them."""
+
+    order: Order
+    sentences: Sequence[NDArray[np.uint16]]
+    num: int
 
 
 class Teacher:
@@ -79,50 +88,59 @@ class Teacher:
         own[pieces, :width] = given[:, :width] * (own.std() / given.std())
 
     @torch.no_grad()
-    def targets(self, sentences: Sequence[NDArray[np.uint16]], order: Order, columns: Columns) -> Tensor:
-        """Its share of what should be predicted for sentences that are read in one order, [predictions, columns].
+    def lesson(self, parts: Sequence[Taught], columns: Columns) -> "Lesson":
+        """Its share of what should be predicted of parts of a batch, one after the other."""
+        starts = np.cumsum([0, *(part.num for part in parts)]).tolist()
+        spoken = []
+        for order in self._networks:
+            heard = [
+                (start, *self._hear(part)) for start, part in zip(starts, parts, strict=False) if part.order is order
+            ]
+            if heard:
+                states = torch.cat([own for _, own, _ in heard])
+                places = torch.full((starts[-1],), -1)
+                places[torch.cat([rows + start for start, _, rows in heard])] = torch.arange(len(states))
+                spoken.append((self._view(order, columns), states, places))
+        return Lesson(spoken, starts[-1], len(columns.ids))
 
-        Their predictions stand one after the other; rows on which it is silent are zero.
-        """
-        found = [self._place(sentence, order) for sentence in sentences]
+    def _hear(self, part: Taught) -> tuple[Tensor, Tensor]:
+        """Its states [spoken, d] where it speaks, and which predictions of the part these are [spoken]."""
+        found = [self._place(sentence, part.order) for sentence in part.sentences]
         longest = 1 + max((len(place.words) for place in found if place), default=0)
         inputs = torch.full((longest, len(found)), START)
         rows = torch.full((longest, len(found)), -1)
         offset = 0
-        for column, (sentence, place) in enumerate(zip(sentences, found, strict=True)):
+        for column, (sentence, place) in enumerate(zip(part.sentences, found, strict=True)):
             if place:
                 inputs[1 : len(place.words) + 1, column] = torch.tensor(place.words)
                 spoken = torch.tensor([*place.words, END])
                 at = torch.tensor([*place.starts, len(sentence)]) + offset
                 rows[: len(spoken), column] = torch.where(self._speaks_of(spoken), at, -1)
             offset += len(sentence) + 1
-        soft = torch.zeros(offset, len(columns.ids))
+        hidden, _ = self._networks[part.order](inputs)
         here = rows >= 0
-        if here.any():
-            hidden, _ = self._networks[order](inputs)
-            soft[rows[here]] = self._over_columns(hidden[here], order, columns).mul_(SHARE)
-        return soft
+        return hidden[here], rows[here]
 
     def _speaks_of(self, words: Tensor) -> Tensor:
         return (words < self._num_words) & (words != UNKNOWN)
 
-    def _over_columns(self, hidden: Tensor, order: Order, columns: Columns) -> Tensor:
-        """Probabilities of the pieces that stand for the vocabulary, [n, columns]; those of a row sum to 1."""
-        log_probs = self._networks[order].softmax.log_prob(hidden, _NUM_CLUSTERS)
-        log_probs[:, [UNKNOWN, START]] = -torch.inf
+    def _view(self, order: Order, columns: Columns) -> "_View":
         # Most pieces begin one word at the most, so the likeliest is taken with a look-up and only the rest are added.
         pieces = self._first_pieces[order]
         column_of = torch.full((self._splitter.size,), -1)
         column_of[columns.ids] = torch.arange(len(columns.ids))
         first = self._first_words[order][columns.ids]
-        probabilities = log_probs[:, first.clamp(min=0)].float()
-        probabilities[:, first < 0] = -torch.inf
-        probabilities.exp_()
         others = self._other_words[order]
         others = others[column_of[pieces[others]] >= 0]
-        probabilities.index_add_(1, column_of[pieces[others]], log_probs[:, others].float().exp_())
-        probabilities *= columns.log_weights.exp()
-        return probabilities.div_(probabilities.sum(1, keepdim=True))
+        weights = columns.log_weights.exp()
+        return _View(
+            self._networks[order].softmax,
+            first.clamp(min=0),
+            torch.where(first < 0, 0.0, weights),
+            others,
+            column_of[pieces[others]],
+            weights[column_of[pieces[others]]],
+        )
 
     def _place(self, sentence: NDArray[np.uint16], order: Order) -> _Place | None:
         """None for the odd sentence whose words cannot be told from its pieces."""
@@ -134,3 +152,41 @@ class Teacher:
         if order is Order.BACKWARD:
             ids, pieces = ids[::-1], pieces[::-1]
         return _Place(ids, np.cumsum([0, *map(len, pieces)])[:-1].tolist())
+
+
+class _View(NamedTuple):
+    """Where the columns of a step stand in what the teacher says: for each the likeliest word, and the other words."""
+
+    softmax: AdaptiveSoftmax
+    first: Tensor  # [columns], words
+    weights: Tensor  # [columns]
+    others: Tensor  # [n], words
+    columns_of_others: Tensor  # [n]
+    weights_of_others: Tensor  # [n]
+
+    def probabilities(self, states: Tensor) -> Tensor:
+        """Probabilities of the pieces that stand for the vocabulary, [n, columns]; those of a row sum to 1."""
+        log_probs = self.softmax.log_prob(states, _NUM_CLUSTERS)
+        log_probs[:, [UNKNOWN, START]] = -torch.inf
+        result = log_probs[:, self.first].float().exp_().mul_(self.weights)
+        result.index_add_(1, self.columns_of_others, log_probs[:, self.others].float().exp_() * self.weights_of_others)
+        return result.div_(result.sum(1, keepdim=True))
+
+
+class Lesson:
+    """What a teacher says of the predictions of a batch, worked out when they are asked for."""
+
+    def __init__(self, spoken: Sequence[tuple[_View, Tensor, Tensor]], num: int, num_columns: int):
+        self._spoken, self._shape = spoken, (num, num_columns)
+
+    @torch.no_grad()
+    def __call__(self, rows: slice) -> Tensor:
+        """Its share of some predictions, [predictions, columns]; those on which it is silent are zero."""
+        num, num_columns = self._shape
+        told = torch.zeros(len(range(num)[rows]), num_columns)
+        for view, states, places in self._spoken:
+            at = places[rows]
+            here = at >= 0
+            if here.any():
+                told[here] = view.probabilities(states[at[here]]).mul_(SHARE)
+        return told

@@ -27,14 +27,14 @@ from redraft.training.loop import BEST, Plan, train
 from redraft.training.muon import optimizers
 from redraft.training.pieces import train_pieces
 from redraft.training.processes import WHOLE, Share, join
-from redraft.training.teacher import Teacher
+from redraft.training.teacher import Lesson, Taught, Teacher
 from redraft.version import VERSION
 
 LEARNING_RATE = 1.2e-3  # from scratch
 FINE_TUNING_RATE = 1e-4
 BATCH_PIECES = 4096
 SCRATCH = "scratch"
-_SHAPE = {"n_layer": 4, "d_inner": 768}  # small: in hours of training tokens are short
+_SHAPE = {"n_layer": 4, "d_inner": 768, "one_stream": True}  # small: in hours of training tokens are short
 _ASKED = 0.25  # share of the pieces that the masked order predicts
 _FREQUENT, _SAMPLED = 2000, 1500  # columns of the output layer in a training step
 _SELECTION = 1000  # held-out sentences that choose the best weights; the final scores are of all of them
@@ -227,17 +227,11 @@ class XlnetTask:
             soft = self._taught(own, [len(asked) for _, asked in found], columns)
             return self._network.loss(hidden, target, columns, soft), len(target)
 
-    def _taught(self, parts: Sequence["_Part"], num_predicted: Sequence[int], columns: Columns) -> Tensor | None:
-        """The teacher's word on what the parts predict, one after the other; it does not read from both sides."""
+    def _taught(self, parts: Sequence["_Part"], num_predicted: Sequence[int], columns: Columns) -> Lesson | None:
         if self._teacher is None:
             return None
-        told = [
-            torch.zeros(num, len(columns.ids))
-            if part.order is Order.MASKED
-            else self._teacher.targets(part.sentences, part.order, columns)
-            for part, num in zip(parts, num_predicted, strict=True)
-        ]
-        return torch.cat(told)
+        told = [Taught(part.order, part.sentences, num) for part, num in zip(parts, num_predicted, strict=True)]
+        return self._teacher.lesson(told, columns)
 
     def _part(self, rows: NDArray[np.int64], order: Order, rng: np.random.Generator) -> "_Part":
         sentences = [self._data.train.sentence(row) for row in rows]
@@ -321,6 +315,7 @@ def train_xlnet(
     init: str = SCRATCH,
     pieces: Path | None = None,
     shape: Mapping[str, Any] | None = None,
+    num_streams: int | None = None,
     learning_rate: float | None = None,
     batch_pieces: int = BATCH_PIECES,
     validate_every: int = 2_000_000,
@@ -333,13 +328,16 @@ def train_xlnet(
 
     The best weights are left in ``out`` as transformers would save them, with a card that tells their scores.
     ``teacher`` is a pack whose LSTM models tell what they know of words. ``precision`` is that of the products; by
-    default the fastest that the processor has.
+    default the fastest that the processor has. Of two ``num_streams`` the second predicts, as XLNet was made; with one,
+    which is what scratch has by default, the content itself does.
     """
     if not orders:
         raise InputError("name at least one order: forward, backward or masked")
     precision = precision or compute_dtype()
     with join().first_before_others():
         network, spiece = _start(folder, init, pieces, shape, out, seed)
+        if num_streams:
+            network = network.with_streams(num_streams)
         data = prepare(folder, spiece, out / "pieces.npz")
     splitter = SentencePieces(spiece)
     lessons = None if teacher is None else Teacher(teacher, splitter)
