@@ -25,26 +25,37 @@ class HubNetwork:
         import transformers
 
         shape = {name: getattr(network.config, name) for name in network.config.__dataclass_fields__}
+        self._one_stream = shape.pop("one_stream")
         self._model: Any = transformers.XLNetLMHeadModel(transformers.XLNetConfig(**shape, dropout=0.0)).eval()
         weights = network.state_dict()
         self._model.load_state_dict({**weights, "lm_loss.weight": weights["transformer.word_embedding.weight"]})
 
     def __call__(self, ids: Tensor, backward: bool) -> Tensor:
         """Logits [rows, time, pieces]; row t predicts what follows piece t."""
+        return self._from_content(ids, backward) if self._one_stream else self._from_queries(ids, backward)
+
+    def _from_content(self, ids: Tensor, backward: bool) -> Tensor:
+        logits = self._logits(ids, backward, _later(ids.shape[1], backward))
+        return logits.flip(1) if backward else logits
+
+    def _from_queries(self, ids: Tensor, backward: bool) -> Tensor:
         rows, time = ids.shape
         extended = torch.cat([ids, ids[:, :1]], 1)  # the last place is asked for, what stands there is not seen
-        places = torch.arange(time + 1)
-        if backward:  # the first piece of the reading order stands last
-            extended = extended.flip(1)
-        hidden = places[:, None] >= places if backward else places[:, None] <= places
+        hidden = _later(time + 1, backward) | torch.eye(time + 1, dtype=torch.bool)
         wanted = torch.eye(time + 1)[:time].flip(0) if backward else torch.eye(time + 1)[1:]
-        logits: Tensor = self._model(
-            extended,
-            perm_mask=hidden.float().expand(rows, -1, -1),
-            target_mapping=wanted.expand(rows, -1, -1),
-            use_mems=False,
-        ).logits
+        return self._logits(extended, backward, hidden, target_mapping=wanted.expand(rows, -1, -1))
+
+    def _logits(self, ids: Tensor, backward: bool, hidden: Tensor, **asked: Tensor) -> Tensor:
+        mask = hidden.float().expand(len(ids), -1, -1)
+        # Backward, the first piece of the reading order stands last.
+        logits: Tensor = self._model(ids.flip(1) if backward else ids, perm_mask=mask, use_mems=False, **asked).logits
         return logits
+
+
+def _later(time: int, backward: bool) -> Tensor:
+    """[places, places]: whether the column's place is read after the row's."""
+    places = torch.arange(time)
+    return places[:, None] > places if backward else places[:, None] < places
 
 
 class OwnNetwork:

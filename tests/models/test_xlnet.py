@@ -15,7 +15,7 @@ from tests.xlnets import TINY, make_network, make_pieces, readers
 
 from redraft import text
 from redraft.errors import PackError
-from redraft.models import xlnet_scoring
+from redraft.models import xlnet_reader, xlnet_scoring
 from redraft.models.base import Slot
 from redraft.models.output_layer import sample_columns
 from redraft.models.pieces import SentencePieces
@@ -603,6 +603,26 @@ def test_lazy_chains_go_where_full_ones_go(three, rounded, monkeypatch: pytest.M
     monkeypatch.setattr(xlnet_scoring, "log_sum_exp", counting)
     assert walk(is_lazy=True) == walk(is_lazy=False)
     assert num_rows[0] < num_rows[1]
+
+
+def test_threads_change_nothing(network: XlnetLM, pieces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates of several slots, in calls so small that there is more than one for every thread."""
+    monkeypatch.setattr(xlnet_reader, "_CALL_PIECES", 30)
+    monkeypatch.setattr(xlnet_scoring, "_ALONE", 2)
+    monkeypatch.setattr(xlnet_scoring, "_PARTS", 3)
+    sentences = [tuple(_WORDS[at : at + 5]) for at in range(6)]
+    slots = [Slot(words, at % 4, at % 4 + at % 2) for at, words in enumerate(sentences)]
+    fillings = [[(word,) for word in _WORDS]] * len(slots)
+    before, found = torch.get_num_threads(), []
+    try:
+        for num in (1, 2):
+            torch.set_num_threads(num)
+            reader = readers("tiny", network, SentencePieces(pieces))[0]
+            scores = reader.log_probs_filled(slots, fillings, reader.read(sentences, [None] * len(slots)))
+            found.append(np.concatenate(scores))
+    finally:
+        torch.set_num_threads(before)
+    assert found[1] == pytest.approx(found[0], abs=1e-4)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ a new one from an old one and keeps what both sentences share. So nothing depend
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,13 @@ class Slot:
     def fill(self, filling: Words) -> Words:
         """The sentence with words in the slot, or with none."""
         return self.before + filling + self.after
+
+
+class Pace(NamedTuple):
+    """How fast sentences are scored while some of them may turn out not to matter."""
+
+    leaders: int  # of so many that still matter, one is scored to its end
+    stride: int  # tokens of each of the others, 0 for none
 
 
 class Reader(Protocol):

@@ -17,7 +17,7 @@ from torch import Tensor
 from redraft import text
 from redraft.errors import InputError
 from redraft.models import hub
-from redraft.models.base import Slot, Words
+from redraft.models.base import Pace, Slot, Words
 from redraft.models.causal_line import CausalLine, Tokens, WordTable
 from redraft.models.causal_network import CausalNetwork, HubNetwork, Output, Past, Row
 from redraft.numerics import Array
@@ -279,6 +279,8 @@ def _log_probs_of(logits: Tensor, tokens: Sequence[Tokens]) -> list[float]:
 
 class CausalScoring:
     """Sentences, each scored as far as was asked for. A score so far is at least that of the whole sentence."""
+
+    pace = Pace(leaders=4, stride=3)
 
     def __init__(self, reader: CausalReader, rows: list[list[_Unread]]):
         self._reader, self._rows = reader, rows

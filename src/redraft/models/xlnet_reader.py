@@ -10,6 +10,7 @@ proposed: nothing can be glued to a word or put between its pieces.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import takewhile
 
 import numpy as np
@@ -24,7 +25,7 @@ from redraft.models.output_layer import log_sum_exp, picked_logits
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.models.xlnet import Memory, Order, XlnetLM
-from redraft.models.xlnet_scoring import KeptScores, Read, XlnetScoring
+from redraft.models.xlnet_scoring import Filled, KeptScores, Read, XlnetScoring
 from redraft.numerics import Array
 
 _CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache
@@ -242,28 +243,28 @@ class _FilledSlots:
     def _head(self) -> tuple[Tensor, Tensor]:
         return self.network.transformer.word_embedding.weight, self.network.lm_loss.bias
 
-    def read_filled(self, wanted: Sequence[tuple[int, Sequence[int]]]) -> Iterator[tuple[int, Sequence[int], Read]]:
-        asked = [[self.rows[i][j] for j in numbers] for i, numbers in wanted]
-        starts = [self.starts[i] for i, _ in wanted]
-        parts = list(_parts(asked, starts))
-        for group in _groups([asked[at][taken] for at, taken in parts]):
-            own = [parts[number] for number in group]
-            reads = self._continuations([asked[at][taken] for at, taken in own], [starts[at] for at, _ in own])
-            for (at, taken), read in zip(own, reads, strict=True):
-                i, numbers = wanted[at]
-                yield i, numbers[taken], read
+    def parts(self, wanted: Sequence[tuple[int, Sequence[int]]]) -> list[list[Filled]]:
+        taken = [
+            Filled(i, numbers[some])
+            for i, numbers in wanted
+            for some in _slices([self.rows[i][j] for j in numbers], self.starts[i])
+        ]
+        return [[taken[at] for at in group] for group in _groups([self._rows_of(one) for one in taken])]
 
-    def _continuations(self, rows: Sequence[list[list[int]]], starts: Sequence[_Start]) -> list[Read]:
+    def _rows_of(self, filled: Filled) -> list[list[int]]:
+        return [self.rows[filled.slot][number] for number in filled.numbers]
+
+    def read(self, part: Sequence[Filled]) -> list[Read]:
         """Each slot's rows of pieces and the end, read from where the slot starts."""
+        rows, starts = [self._rows_of(one) for one in part], [self.starts[one.slot] for one in part]
         hidden, _ = self.reader.go_on(rows, starts)
         by_row = hidden.view(len(rows), -1, *hidden.shape[1:])
         # What comes first in a slot is predicted from the same state in every row of it.
         before = torch.stack([start.reading.hidden[start.count] for start in starts])
-        log_sums = log_sum_exp(before, *self._head).tolist()
         reads = []
         for at, (some, start) in enumerate(zip(rows, starts, strict=True)):
             targets = [[*row, self.reader.end] for row in some]
-            log_prob = float(start.reading.log_probs[: start.count].sum()) - log_sums[at]
+            log_prob = float(start.reading.log_probs[: start.count].sum()) - self.log_sums[part[at].slot]
             firsts = torch.tensor([row[0] for row in targets])
             lengths = [len(row) for row in some]
             reads.append(
@@ -275,6 +276,14 @@ class _FilledSlots:
                 )
             )
         return reads
+
+    @cached_property
+    def log_sums(self) -> list[float]:
+        """Of what may come first in each slot."""
+        before = torch.stack([start.reading.hidden[start.count] for start in self.starts])
+        with torch.inference_mode():
+            found: list[float] = log_sum_exp(before, *self._head).tolist()
+        return found
 
 
 class XlnetMaskedReader:
@@ -346,12 +355,11 @@ def _memory(starts: Sequence[_Start]) -> Memory:
     return Memory(key, value, real)
 
 
-def _parts(rows: Sequence[Sequence[Sequence[int]]], starts: Sequence[_Start]) -> Iterator[tuple[int, slice]]:
-    """The rows of each slot that are read at a time: all, unless they are so long that memory would not do."""
-    for i, (some, start) in enumerate(zip(rows, starts, strict=True)):
-        longest = 1 + max(map(len, some), default=0)
-        num = max(1, _CALL_PAIRS // (longest * (longest + start.count)))
-        yield from ((i, slice(at, at + num)) for at in range(0, len(some), num))
+def _slices(rows: Sequence[Sequence[int]], start: _Start) -> Iterator[slice]:
+    """Which rows of a slot are read at a time: all, unless they are so long that memory would not do."""
+    longest = 1 + max(map(len, rows), default=0)
+    num = max(1, _CALL_PAIRS // (longest * (longest + start.count)))
+    yield from (slice(at, at + num) for at in range(0, len(rows), num))
 
 
 def _groups(rows: Sequence[Sequence[Sequence[int]]]) -> Iterator[list[int]]:

@@ -6,8 +6,9 @@ is added for the sentences that still matter.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,13 +16,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from redraft.models.base import Slot, Words
+from redraft.models.base import Pace, Slot, Words
 from redraft.models.output_layer import log_sum_exp, picked_logits
+from redraft.models.threads import side_by_side
 from redraft.models.xlnet import XlnetLM
 from redraft.numerics import Array
 
 _FREQUENT, _SHARE = 2000, 8  # columns of the first sum, no more than this part of all; ids are ranks
 _KEPT = 100_000  # scores, of 50 or so a slot
+_PARTS = 64  # read before their scores are looked at, for the same reason
+_ALONE = 64  # predictions that are not worth another thread
 _HELD = 200_000  # predictions that wait for their sums; beyond that they are completed at once, to bound memory
 
 
@@ -67,14 +71,24 @@ class Read(NamedTuple):
     lengths: Sequence[int]  # predictions of each filling
 
 
+class Filled(NamedTuple):
+    """Some fillings of a slot, all by their numbers."""
+
+    slot: int
+    numbers: Sequence[int]
+
+
 class Layers(Protocol):
     """Reads fillings of slots as far as the output layer."""
 
     @property
     def network(self) -> XlnetLM: ...
 
-    def read_filled(self, wanted: Sequence[tuple[int, Sequence[int]]]) -> Iterator[tuple[int, Sequence[int], Read]]:
-        """For slots, by number, some of their fillings; may come in another order and in parts."""
+    def parts(self, wanted: Sequence[tuple[int, Sequence[int]]]) -> list[list[Filled]]:
+        """Fillings of slots as they are best read together."""
+
+    def read(self, part: Sequence[Filled]) -> list[Read]:
+        """What is found of each."""
 
 
 @dataclass
@@ -103,6 +117,9 @@ class XlnetScoring:
     ``lengths`` are the predictions after the first of each slot's fillings. Chains that ask for the same sentence have
     the same score of it.
     """
+
+    # Bounds are close from the start, so a few scores leave most of the others without a chance.
+    pace = Pace(leaders=8, stride=0)
 
     def __init__(self, layers: Layers, scores: Sequence[Sequence[Score]], lengths: Sequence[Sequence[int]]):
         self._layers, self._scores, self._lengths = layers, scores, lengths
@@ -153,7 +170,9 @@ class XlnetScoring:
             torch.cat([getattr(row, name)[span] for (_, row), span in zip(rows, spans, strict=True)])
             for name in ("hidden", "picked", "log_sums")
         )
-        others = log_sum_exp(hidden, *(part[self._num_frequent :] for part in self._head))
+        rare = [part[self._num_frequent :] for part in self._head]
+        size = -(-len(hidden) // torch.get_num_threads())
+        others = torch.cat(side_by_side(lambda some: log_sum_exp(some, *rare), torch.split(hidden, max(size, _ALONE))))
         full = (picked - torch.logaddexp(frequent, others)).double().numpy()
         at = 0
         for (score, row), span in zip(rows, spans, strict=True):
@@ -167,28 +186,38 @@ class XlnetScoring:
                 self._num_held -= len(row.bounds)
                 self._predictions.pop(id(score), None)
 
-    @torch.inference_mode()
     def _read(self, places: Sequence[tuple[int, int]]) -> None:
         """Take fillings through the layers and the frequent columns."""
         wanted: dict[int, list[int]] = {}
         for i, j in places:
             wanted.setdefault(i, []).append(j)
-        for i, numbers, read in self._layers.read_filled(list(wanted.items())):
+        parts = self._layers.parts(list(wanted.items()))
+        for start in range(0, len(parts), _PARTS):
+            some = parts[start : start + _PARTS]
+            for part, found in zip(some, side_by_side(self._predictions_of, some), strict=True):
+                for filled, rows in zip(part, found, strict=True):
+                    scores = [self._scores[filled.slot][j] for j in filled.numbers]
+                    for score, row in zip(scores, rows, strict=True):
+                        score.lower(row.bound, is_final=not row.num_left)
+                    self._hold([(s, row) for s, row in zip(scores, rows, strict=True) if not s.is_final])
+
+    def _predictions_of(self, part: Sequence[Filled]) -> list[list[_Predictions]]:
+        result = []
+        for read in self._layers.read(part):
             log_sums = log_sum_exp(read.hidden, *(part[: self._num_frequent] for part in self._head))
             picked = picked_logits(read.hidden, read.target, *self._head)
             # A target that is not among them is part of the sum all the same.
             rare = read.target >= self._num_frequent
             bounds = (picked - torch.where(rare, torch.logaddexp(log_sums, picked), log_sums)).double().numpy()
             ends = np.cumsum([0, *read.lengths]).tolist()
-            rows = []
-            for j, log_prob, first, end in zip(numbers, read.log_probs, ends, ends[1:], strict=False):
-                span = slice(first, end)
-                row = _Predictions(
-                    float(log_prob), read.hidden[span], picked[span], log_sums[span], bounds[span].copy()
-                )
-                self._scores[i][j].lower(row.bound, is_final=not row.num_left)
-                rows.append((self._scores[i][j], row))
-            self._hold([(score, row) for score, row in rows if not score.is_final])
+            spans = [slice(first, end) for first, end in pairwise(ends)]
+            result.append(
+                [
+                    _Predictions(float(log_prob), read.hidden[span], picked[span], log_sums[span], bounds[span].copy())
+                    for log_prob, span in zip(read.log_probs, spans, strict=True)
+                ]
+            )
+        return result
 
     def _hold(self, rows: Sequence[tuple[Score, _Predictions]]) -> None:
         self._predictions |= {id(score): row for score, row in rows}

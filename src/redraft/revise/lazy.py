@@ -12,17 +12,18 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.models.base import Scorer, Slot, Words
+from redraft.models.base import Pace, Scorer, Slot, Words
 from redraft.numerics import Array, log_sum
 from redraft.sentence import Action
 
 _AT_ONCE = 200  # with so few tokens left, the calls of another round cost more than the tokens that it could spare
-_LEADERS = 4  # of four sentences that matter, one is read to its end
-_STRIDE = 3  # tokens of the others
 
 
 class Scoring(Protocol):
     """Sentences of several slots, each scored as far as was asked for."""
+
+    @property
+    def pace(self) -> Pace: ...
 
     @property
     def bounds(self) -> list[Array]:
@@ -59,8 +60,11 @@ def settle(scoring: Scoring, undecided: Undecided) -> list[Array]:
         if num_tokens <= _AT_ONCE:
             scoring.advance(open_)
             continue
-        scoring.advance([numbers[: -(-len(numbers) // _LEADERS)] for numbers in open_])
-        scoring.advance([numbers[-(-len(numbers) // _LEADERS) :] for numbers in open_], _STRIDE)
+        num_leaders = [-(-len(numbers) // scoring.pace.leaders) for numbers in open_]
+        scoring.advance([numbers[:num] for numbers, num in zip(open_, num_leaders, strict=True)])
+        if scoring.pace.stride:
+            others = [numbers[num:] for numbers, num in zip(open_, num_leaders, strict=True)]
+            scoring.advance(others, scoring.pace.stride)
 
 
 def undecided_by_paper(
