@@ -30,6 +30,7 @@ def _pool(num: int) -> ThreadPoolExecutor:
     all_there = Barrier(num)
 
     def begin() -> None:
+        torch.get_num_threads()  # the first look at it takes over everybody's number, so it comes first
         torch.set_num_threads(1)
         all_there.wait()
 
