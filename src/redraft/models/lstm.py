@@ -11,38 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from redraft.models.output_layer import cross_entropy
+
 _BLOCK = 1024  # rows whose scores for all words of a cluster are in memory at once
 
 State = tuple[Tensor, Tensor]  # hidden and cell, each [layers, rows, size]
-
-
-class _SummedCrossEntropy(torch.autograd.Function):
-    """Sum of -log softmax(hidden @ weight.T)[target], its gradient taken in the same pass.
-
-    The logits are the largest array of the model. Turning them into the gradient in place, while they are in the
-    cache, halves the cost of a training step; it is right because the sum is only ever scaled by one number.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor) -> Tensor:  # [n, d], [v, d], [n]
-        logits = hidden @ weight.T
-        torch.log_softmax(logits, 1, out=logits)
-        loss = -logits.gather(1, target[:, None]).sum()
-        if any(ctx.needs_input_grad):
-            residual = logits.exp_()
-            residual[torch.arange(len(target)), target] -= 1
-            ctx.save_for_backward(residual @ weight, residual.T @ hidden)
-        return loss
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
-        hidden_grad, weight_grad = ctx.saved_tensors
-        return hidden_grad * grads[0], weight_grad * grads[0], None
-
-
-def _cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor) -> Tensor:
-    loss: Tensor = _SummedCrossEntropy.apply(hidden, weight, target)  # type: ignore[no-untyped-call]
-    return loss
 
 
 @dataclass(frozen=True)
@@ -106,10 +79,10 @@ class AdaptiveSoftmax(nn.Module):
     def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
         """Summed negative log-likelihood; [n, size] and [n] to a scalar."""
         clusters = self._clusters(target)
-        total = _cross_entropy(hidden, self.head.weight, self._head_target(target, clusters))
+        total = cross_entropy(hidden, self.head.weight, None, self._head_target(target, clusters))
         for i, rows in clusters:
             inner, local = self.down[i](hidden[rows]), target[rows] - self.edges[i]
-            total = total + _cross_entropy(inner, self.up[i].get_parameter("weight"), local)
+            total = total + cross_entropy(inner, self.up[i].get_parameter("weight"), None, local)
         return total
 
     def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:

@@ -68,8 +68,10 @@ def sample_columns(target: Tensor, size: int, frequent: int, num: int, generator
 Soft = Callable[[slice], Tensor]  # rows of predictions to parts of the distributions that they should give, [n, v]
 
 
-def cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: Soft | None = None) -> Tensor:
-    """Summed negative log-likelihood; [n, d], the layer's [v, d] and [v], and [n] to a scalar.
+def cross_entropy(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, soft: Soft | None = None
+) -> Tensor:
+    """Summed negative log-likelihood; [n, d], the layer's [v, d] and [v] if it has one, and [n] to a scalar.
 
     ``soft`` tells parts of the distributions that rows should give; what is missing in a row to 1 is its target's.
     """
@@ -85,12 +87,15 @@ class _SummedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: Soft | None) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, soft: Soft | None
+    ) -> Tensor:
         # Cast once: under autocast every product would cast its parts anew.
         dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else hidden.dtype
         states, columns = hidden.to(dtype), weight.to(dtype)
         loss = torch.zeros(())
-        hidden_grad, weight_grad, bias_grad = torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)
+        hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight)
+        bias_grad = None if bias is None else torch.zeros_like(bias)
         for start in range(0, len(hidden), _TRAINED_ROWS):
             rows = slice(start, start + _TRAINED_ROWS)
             residual, part = _residual(states[rows], columns, bias, target[rows], soft and soft(rows))
@@ -99,21 +104,24 @@ class _SummedCrossEntropy(torch.autograd.Function):
                 rounded = residual.to(dtype)
                 hidden_grad[rows] = rounded @ columns
                 weight_grad += rounded.T @ states[rows]
-                bias_grad += residual.sum(0)
+                if bias_grad is not None:
+                    bias_grad += residual.sum(0)
         ctx.save_for_backward(hidden_grad, weight_grad, bias_grad)
         return loss
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None]:
         hidden, weight, bias = ctx.saved_tensors
-        return hidden * grads[0], weight * grads[0], bias * grads[0], None, None
+        return hidden * grads[0], weight * grads[0], None if bias is None else bias * grads[0], None, None
 
 
 def _residual(
-    hidden: Tensor, weight: Tensor, bias: Tensor, target: Tensor, soft: Tensor | None
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, soft: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The gradient of a part's loss by its logits [n, v], and the loss."""
-    logits = (hidden @ weight.T).float().add_(bias)
+    logits = (hidden @ weight.T).float()
+    if bias is not None:
+        logits += bias
     torch.log_softmax(logits, 1, out=logits)
     hard = torch.ones(len(target))
     loss = torch.zeros(())
