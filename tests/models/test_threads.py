@@ -1,5 +1,7 @@
 """Work that is done side by side is the work that is done in turn."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -53,3 +55,18 @@ def test_threads_are_not_made_anew(num_threads: int) -> None:
     before = threads._pool(num_threads)
     side_by_side(lambda number: -number, [1, 2, 3])
     assert threads._pool(num_threads) is before
+
+
+def test_a_fork_makes_threads_of_its_own() -> None:
+    forking = """
+import os, torch
+from redraft.models.threads import side_by_side
+torch.set_num_threads(2)
+negated = lambda: side_by_side(lambda number: -number, [1, 2, 3]) == [-1, -2, -3]
+assert negated()
+child = os.fork()
+if child == 0:
+    os._exit(0 if negated() else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", forking], check=True, timeout=60)

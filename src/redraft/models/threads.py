@@ -4,6 +4,7 @@ Torch shares every single product out among the cores. For products as small as 
 helps; whole pieces of work do not wait for each other. The results are those of one after the other.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -39,3 +40,7 @@ def _pool(num: int) -> ThreadPoolExecutor:
         begun.result()
     torch.set_num_threads(num)  # what a thread sets for itself is also what later ones begin with
     return pool
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has none of the threads
