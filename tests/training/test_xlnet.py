@@ -235,6 +235,17 @@ def test_training_goes_on_from_another_model(made_corpus: Path, trained: Path, t
     assert (tmp_path / PIECES).read_bytes() == (trained / PIECES).read_bytes()
 
 
+@pytest.mark.parametrize(("streams", "expected"), [([], 1), (["--streams", "2"], 2)])
+def test_the_number_of_streams_stays_unless_another_is_wanted(
+    made_corpus: Path, trained: Path, tmp_path: Path, streams: list[str], expected: int
+) -> None:
+    options = ["--corpus", str(made_corpus), "--out", str(tmp_path), "--init", str(trained), "--batch", "512"]
+    result = CliRunner().invoke(xlnet_lm, [*options, *streams, "--tokens", "1000"])
+    assert result.exit_code == 0, result.output
+    assert load_xlnet(tmp_path)[0].config.one_stream is (expected == 1)
+    assert json.loads((tmp_path / "card.json").read_text())["training"]["streams"] == expected
+
+
 def test_what_cannot_be_is_refused(made_corpus: Path, pieces: Path, trained: Path, tmp_path: Path) -> None:
     options = ["--corpus", str(made_corpus), "--out", str(tmp_path)]
     result = CliRunner().invoke(xlnet_lm, [*options, "--orders", "forward,sideways"])

@@ -181,7 +181,7 @@ class XlnetReader:
     def go_on(self, rows: Sequence[Sequence[list[int]]], starts: Sequence[_Start]) -> tuple[Tensor, Memory]:
         """Read on from each start with each of its rows of pieces.
 
-        Gives the query stream [starts x rows, time, d] and what was kept; a start with fewer rows than another is
+        Gives what predicts [starts x rows, time, d] and what was kept; a start with fewer rows than another is
         filled up with empty ones.
         """
         num, longest = max(map(len, rows)), max(1, *(len(row) for some in rows for row in some))
@@ -243,11 +243,11 @@ class _FilledSlots:
     def _head(self) -> tuple[Tensor, Tensor]:
         return self.network.transformer.word_embedding.weight, self.network.lm_loss.bias
 
-    def parts(self, wanted: Sequence[tuple[int, Sequence[int]]]) -> list[list[Filled]]:
+    def parts(self, wanted: Sequence[Filled]) -> list[list[Filled]]:
         taken = [
-            Filled(i, numbers[some])
-            for i, numbers in wanted
-            for some in _slices([self.rows[i][j] for j in numbers], self.starts[i])
+            Filled(one.slot, one.numbers[some])
+            for one in wanted
+            for some in _slices(self._rows_of(one), self.starts[one.slot])
         ]
         return [[taken[at] for at in group] for group in _groups([self._rows_of(one) for one in taken])]
 

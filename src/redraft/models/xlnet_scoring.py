@@ -84,8 +84,8 @@ class Layers(Protocol):
     @property
     def network(self) -> XlnetLM: ...
 
-    def parts(self, wanted: Sequence[tuple[int, Sequence[int]]]) -> list[list[Filled]]:
-        """Fillings of slots as they are best read together."""
+    def parts(self, wanted: Sequence[Filled]) -> list[list[Filled]]:
+        """Fillings as they are best read together."""
 
     def read(self, part: Sequence[Filled]) -> list[Read]:
         """What is found of each."""
@@ -170,7 +170,7 @@ class XlnetScoring:
             torch.cat([getattr(row, name)[span] for (_, row), span in zip(rows, spans, strict=True)])
             for name in ("hidden", "picked", "log_sums")
         )
-        rare = [part[self._num_frequent :] for part in self._head]
+        rare = [whole[self._num_frequent :] for whole in self._head]
         size = -(-len(hidden) // torch.get_num_threads())
         others = torch.cat(side_by_side(lambda some: log_sum_exp(some, *rare), torch.split(hidden, max(size, _ALONE))))
         full = (picked - torch.logaddexp(frequent, others)).double().numpy()
@@ -191,7 +191,7 @@ class XlnetScoring:
         wanted: dict[int, list[int]] = {}
         for i, j in places:
             wanted.setdefault(i, []).append(j)
-        parts = self._layers.parts(list(wanted.items()))
+        parts = self._layers.parts([Filled(i, numbers) for i, numbers in wanted.items()])
         for start in range(0, len(parts), _PARTS):
             some = parts[start : start + _PARTS]
             for part, found in zip(some, side_by_side(self._predictions_of, some), strict=True):
@@ -204,7 +204,7 @@ class XlnetScoring:
     def _predictions_of(self, part: Sequence[Filled]) -> list[list[_Predictions]]:
         result = []
         for read in self._layers.read(part):
-            log_sums = log_sum_exp(read.hidden, *(part[: self._num_frequent] for part in self._head))
+            log_sums = log_sum_exp(read.hidden, *(whole[: self._num_frequent] for whole in self._head))
             picked = picked_logits(read.hidden, read.target, *self._head)
             # A target that is not among them is part of the sum all the same.
             rare = read.target >= self._num_frequent

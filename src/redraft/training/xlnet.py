@@ -103,7 +103,7 @@ def encode(splitter: SentencePieces, lines: Iterable[str]) -> tuple[Encoded, NDA
 
 
 class Predictor:
-    """What one order predicts of a batch: the query stream's states and the pieces that they should name."""
+    """What one order predicts of a batch: the states that predict and the pieces that they should name."""
 
     def __init__(self, network: XlnetLM, splitter: SentencePieces):
         self._network, self._splitter = network, splitter
@@ -388,6 +388,7 @@ def _write_card(out: Path, folder: Path, plan: Plan, task: XlnetTask, scores: di
             "seed": plan.seed,
             "orders": task.settings["orders"],
             "batch_pieces": task.settings["batch_pieces"],
+            "streams": 1 if task.module.config.one_stream else 2,
             "teacher": task.settings["teacher"],
             "precision": task.settings["precision"],
         },
