@@ -465,6 +465,7 @@ def test_long_rows_are_read_in_parts(fresh: XlnetReader, forward: XlnetReader, m
 
     monkeypatch.setattr(fresh, "go_on", counting)
     monkeypatch.setattr("redraft.models.xlnet_reader._CALL_PAIRS", 120)
+    monkeypatch.setattr("redraft.models.xlnet_reader._CALL_PIECES", 1)  # or parts would be joined again
     parts = fresh.log_probs_filled(slots, fillings, readings)
     assert sum(calls) == 4
     assert len(calls) > 1
@@ -608,7 +609,6 @@ def test_lazy_chains_go_where_full_ones_go(three, rounded, monkeypatch: pytest.M
 def test_threads_change_nothing(network: XlnetLM, pieces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates of several slots, in calls so small that there is more than one for every thread."""
     monkeypatch.setattr(xlnet_reader, "_CALL_PIECES", 30)
-    monkeypatch.setattr(xlnet_scoring, "_ALONE", 2)
     monkeypatch.setattr(xlnet_scoring, "_PARTS", 3)
     sentences = [tuple(_WORDS[at : at + 5]) for at in range(6)]
     slots = [Slot(words, at % 4, at % 4 + at % 2) for at, words in enumerate(sentences)]

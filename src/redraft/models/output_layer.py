@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-_COLUMNS, _ROWS = 800, 1024  # whose logits are computed together
+_COLUMNS, _ROWS = 1600, 512  # whose logits are computed together
 _TRAINED_ROWS = 256  # the same in training, with all columns of the step
 
 

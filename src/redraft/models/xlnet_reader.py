@@ -30,7 +30,8 @@ from redraft.numerics import Array
 
 _CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache
 _CALL_PAIRS = 4_000_000  # pieces that look at each other in one call; some 32 bytes each for every head
-_MIN_FILL = 0.8  # shortest over longest row of a call: bounds what padding costs
+_MOST_PADDING = 0.2  # of a call's pieces: bounds what padding costs
+_FREE_PADDING = 64  # pieces that cost less than another call would
 _KNOWN = 1 << 18  # words whose pieces are remembered: a guard for servers that run for months
 
 
@@ -366,15 +367,17 @@ def _groups(rows: Sequence[Sequence[Sequence[int]]]) -> Iterator[list[int]]:
     """Indices of what is read together: alike in length, and not too much of it. Each has some rows of pieces."""
     lengths = [max(map(len, some), default=0) for some in rows]
     group: list[int] = []
-    most = 0
+    longest = most = wanted = 0
     for i in sorted((i for i, some in enumerate(rows) if some), key=lambda i: -lengths[i]):
-        most_now = max(most, len(rows[i]))
-        if group:
-            longest = lengths[group[0]]
-            if lengths[i] < _MIN_FILL * longest or (len(group) + 1) * most_now * longest > _CALL_PIECES:
-                yield group
-                group, most_now = [], len(rows[i])
+        pieces = sum(map(len, rows[i]))
+        size = (len(group) + 1) * max(most, len(rows[i])) * longest
+        padding = size - wanted - pieces
+        if group and (size > _CALL_PIECES or padding > max(_FREE_PADDING, _MOST_PADDING * size)):
+            yield group
+            group = []
+        if not group:
+            longest, most, wanted = lengths[i], 0, 0
         group.append(i)
-        most = most_now
+        most, wanted = max(most, len(rows[i])), wanted + pieces
     if group:
         yield group

@@ -25,7 +25,6 @@ from redraft.numerics import Array
 _FREQUENT, _SHARE = 2000, 8  # columns of the first sum, no more than this part of all; ids are ranks
 _KEPT = 100_000  # scores, of 50 or so a slot
 _PARTS = 64  # read before their scores are looked at, for the same reason
-_ALONE = 64  # predictions that are not worth another thread
 _HELD = 200_000  # predictions that wait for their sums; beyond that they are completed at once, to bound memory
 
 
@@ -153,7 +152,6 @@ class XlnetScoring:
         found = {id(self._scores[i][j]): (i, j) for i, numbers in enumerate(wanted) for j in numbers}
         return [(i, j) for i, j in found.values() if not self._scores[i][j].is_final]
 
-    @torch.inference_mode()
     def advance(self, wanted: Sequence[Sequence[int]], num: int | None = None) -> None:
         """Complete ``num`` more sums, or all, of the sentences with the given numbers, slot by slot."""
         places = self._places(wanted)
@@ -162,6 +160,7 @@ class XlnetScoring:
         scores = [self._scores[i][j] for i, j in places]
         self._complete([(score, self._predictions[id(score)]) for score in scores if not score.is_final], num)
 
+    @torch.inference_mode()
     def _complete(self, rows: Sequence[tuple[Score, _Predictions]], num: int | None = None) -> None:
         if not rows:
             return
@@ -171,9 +170,7 @@ class XlnetScoring:
             for name in ("hidden", "picked", "log_sums")
         )
         rare = [whole[self._num_frequent :] for whole in self._head]
-        size = -(-len(hidden) // torch.get_num_threads())
-        others = torch.cat(side_by_side(lambda some: log_sum_exp(some, *rare), torch.split(hidden, max(size, _ALONE))))
-        full = (picked - torch.logaddexp(frequent, others)).double().numpy()
+        full = (picked - torch.logaddexp(frequent, log_sum_exp(hidden, *rare))).double().numpy()
         at = 0
         for (score, row), span in zip(rows, spans, strict=True):
             bounds = row.bounds[span]
