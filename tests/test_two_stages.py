@@ -12,6 +12,7 @@ import redraft
 from redraft import recipes
 from redraft.errors import InputError
 from redraft.models import causal
+from redraft.models.hub import PRECISION
 from redraft.models.pack import Pack
 from redraft.numerics import log_sum
 from redraft.revise import lazy
@@ -116,6 +117,15 @@ def test_a_writer_with_a_causal_target(tiny_pack: Pack, target: Path, kernel: st
     assert draft.text == writer.generate("dog", "park", settings=settings).text
     nll = -writer.sampler.read([_chain()], [_chain().constraints.start()])[0].log_prob
     assert nll > 0
+
+
+def test_an_exact_chain_has_a_target_in_single_precision(
+    tiny_pack: Pack, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PRECISION, "bfloat16")
+    for kernel, expected in (("paper", "bfloat16"), ("exact", "float32")):
+        writer = redraft.load(str(tiny_pack.folder), target=str(target), kernel=kernel)
+        assert writer.sampler.target.scorer.precision == expected
 
 
 def _chain() -> Chain:

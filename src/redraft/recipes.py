@@ -197,7 +197,8 @@ def _two_stages(
     """A causal target, and candidates of the pack's models and its own that the pack's forward model has scored."""
     if recipe.target is None:
         raise ValueError("two stages need a target")
-    target = load_causal(recipe.target, context=context, words=models[Order.FORWARD].words)
+    words = models[Order.FORWARD].words
+    target = load_causal(recipe.target, context=context, words=words, dtype=_precision(recipe))
     own = CandidateGenerator(
         [target, *(models[order] for order in models if order is Order.BACKWARD)], recipe.num_candidates
     )
@@ -216,12 +217,16 @@ def _orders(recipe: Recipe) -> list[Order]:
     return list(dict.fromkeys((Order.FORWARD, *_PROPOSERS[recipe.generator])))
 
 
+def _precision(recipe: Recipe) -> torch.dtype | None:
+    """Draws from a distribution ask for scores that do not hang on the batch; a search takes the fastest."""
+    return torch.float32 if recipe.kernel is KernelName.EXACT else None
+
+
 def _language_models(recipe: Recipe, pack: Pack) -> Mapping[Order, Any]:
     """The scorer, which reads forward, and what else proposes."""
     orders = _orders(recipe)
     if recipe.family is Family.XLNET:
-        # Draws from a distribution ask for scores that do not hang on the batch.
-        return load_readers(pack, orders, torch.float32 if recipe.kernel is KernelName.EXACT else None)
+        return load_readers(pack, orders, _precision(recipe))
     if Order.MASKED in orders:
         raise InputError(f"an LSTM sees one side of a slot: recipe {recipe.name} has no masked generator; try x-mcmc")
     return {order: load_lstm(pack, order.value) for order in orders}

@@ -327,27 +327,32 @@ class CausalScoring:
         return _Unread(row.words, (), row.past, row.kept, log_prob)
 
 
-def load_causal(location: str, *, context: str = "", words: Sequence[str] = ()) -> CausalReader:
-    """A model that was pulled, by its name, or any that transformers loads: a hub name, a folder, a ``.gguf`` file."""
+def load_causal(
+    location: str, *, context: str = "", words: Sequence[str] = (), dtype: torch.dtype | None = None
+) -> CausalReader:
+    """A model that was pulled, by its name, or any that transformers loads: a hub name, a folder, a ``.gguf`` file.
+
+    It computes in the fastest precision unless one is given.
+    """
     from redraft.models.pull import SOURCES, pulled
 
     if source := SOURCES.get(location):
-        network, tokenizer = _load(str(pulled(location)))
+        network, tokenizer = _load(str(pulled(location)), dtype)
         return CausalReader(location, network, tokenizer, context=context, lead=source.lead, words=words)
-    network, tokenizer = _load(location)
+    network, tokenizer = _load(location, dtype)
     path = hub.local_path(location)
     name = f"{location}@{hub.fingerprint(path)}" if path.exists() else location
     return CausalReader(name, network, tokenizer, context=context, words=words)
 
 
-def _load(location: str) -> tuple[CausalNetwork, Any]:
+def _load(location: str, dtype: torch.dtype | None) -> tuple[CausalNetwork, Any]:
     """Network and tokenizer; what transformers need not load is loaded without it."""
     from redraft.models import llama
 
     folder = hub.local_path(location)
     if llama.can_load(folder):
-        return llama.load(folder, hub.compute_dtype())
-    tokenizer, model = hub.load(location)
+        return llama.load(folder, dtype or hub.compute_dtype())
+    tokenizer, model = hub.load(location, dtype)
     return HubNetwork(model), tokenizer
 
 
