@@ -163,6 +163,13 @@ def test_other_settings_do_not_resume(made_corpus: Path, tmp_path: Path) -> None
         train(_task(made_corpus, batch_tokens=128), plan, tmp_path, quiet=True)
 
 
+def test_another_length_is_told(made_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for num_tokens in (600, 600, 900):
+        train(_task(made_corpus), Plan(num_tokens, learning_rate=1e-2), tmp_path)
+    told = [line for line in capsys.readouterr().err.splitlines() if "schedule" in line]
+    assert told == [f"{tmp_path.name}: the rate goes on along a schedule of 900 tokens; so far it was one of 600"]
+
+
 def test_the_learning_rate_rises_and_falls() -> None:
     plan = Plan(1000, learning_rate=1.0, warmup=0.1)
     rates = [plan.rate(tokens) for tokens in (0, 50, 100, 500, 1000)]

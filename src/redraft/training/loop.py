@@ -83,6 +83,7 @@ class _Run:
     train_loss: float = math.nan  # smoothed, per token
     validated: int = 0  # the step after which that was done last
     is_whole: bool = True  # false while weights are changed
+    planned: int = 0  # the tokens that the schedule was made for
 
 
 def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
@@ -96,6 +97,11 @@ def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
     saved_at = time.monotonic()
     quiet = quiet or not processes.is_first
     with stop_on_interrupt() as stopped, Progress(plan.num_tokens, out.name, quiet=quiet) as progress:
+        if run.planned not in (0, plan.num_tokens):
+            progress.tell(
+                f"the rate goes on along a schedule of {plan.num_tokens:,} tokens; so far it was one of {run.planned:,}"
+            )
+        run.planned = plan.num_tokens
         try:
             while True:
                 if run.validated < run.step and run.tokens >= min(run.next_validation, plan.num_tokens):

@@ -33,6 +33,11 @@ class Progress:
         if self._bar:
             self._bar.stop()
 
+    def tell(self, line: str) -> None:
+        """Something that a person should know of the run."""
+        if not self._quiet:
+            print(f"{self._name}: {line}", file=sys.stderr, flush=True)
+
     def update(self, tokens: int, *, loss: float, best: float) -> None:
         now = time.monotonic()
         if self._first is None:
