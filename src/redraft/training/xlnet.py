@@ -292,7 +292,7 @@ def nll_by_order(
             sentences = [data.sentence(row) for row in rows[part]]
             for order in totals:
                 hidden, target = predict(sentences, order, asked[part])
-                totals[order] += network.loss(hidden, target).item()
+                totals[order] -= network.log_prob_of(hidden, target).double().sum().item()
     words = int(num_words[rows].sum()) + len(rows)
     return {
         order.value: round(total / (len(rows) if order is Order.MASKED else words), 4)
