@@ -24,7 +24,7 @@ from redraft.numerics import Array
 
 _FREQUENT, _SHARE = 2000, 8  # columns of the first sum, no more than this part of all; ids are ranks
 _KEPT = 100_000  # scores, of 50 or so a slot
-_PARTS = 64  # read before their scores are looked at, for the same reason
+_PARTS = 64  # read before their scores are looked at, which bounds memory
 _HELD = 200_000  # predictions that wait for their sums; beyond that they are completed at once, to bound memory
 
 
