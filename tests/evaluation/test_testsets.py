@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.errors import InputError, OutputError
-from redraft.evaluation.stopwords import is_content
+from redraft.stopwords import is_content
 from redraft.evaluation.testsets import (
     _mask,
     content_words,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from redraft.evaluation.metric import Metric, mean
 from redraft.evaluation.ngrams import Words, ngram_counts
-from redraft.evaluation.stopwords import is_content
+from redraft.stopwords import is_content
 
 _MOST = {"unigram": (1, 3), "bigram": (2, 2), "trigram": (3, 1)}  # clause: n, and how often is not yet a repetition
 

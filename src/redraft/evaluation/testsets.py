@@ -16,7 +16,7 @@ import numpy as np
 
 from redraft import text
 from redraft.errors import ConstraintError, InputError
-from redraft.evaluation.stopwords import is_content
+from redraft.stopwords import is_content
 from redraft.files import replacing
 from redraft.sentence import BLANK, Constraints
 

@@ -1,0 +1,130 @@
+"""Training the infiller: a low-rank adapter of a causal language model that writes sentences into gaps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from redraft.models import llama
+from redraft.models.adapter import Adapter, save_adapter
+from redraft.models.causal_line import CausalLine, Tokens
+from redraft.models.hub import fingerprint
+from redraft.training.infilling import InfillText, PromptKind, TextShare
+from redraft.training.loop import BEST, Plan, train
+from redraft.training.lora import LoraLlama
+from redraft.training.processes import WHOLE, Share
+
+_POOL = 16  # batches that are sorted by length together
+_NUM_HELD_OUT = 384
+
+
+@dataclass(frozen=True)
+class InfillerConfig:
+    """How an infiller is trained. Tokens are those of the sentences; prompts do not count."""
+
+    num_tokens: int
+    learning_rate: float = 1e-3
+    batch: int = 32  # examples
+    rank: int = 16
+    alpha: float = 32.0
+    eight_bits: bool = False  # products with the frozen weights
+    seed: int = 0
+    mix: tuple[TextShare, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """A prompt and a sentence in tokens; the first ``num_prompt`` are not learned."""
+
+    tokens: Tokens
+    num_prompt: int
+
+    @property
+    def num_learned(self) -> int:
+        return len(self.tokens) - self.num_prompt
+
+
+class InfillerTask:
+    """The loop's task: cross entropy of the sentence and its end, given the prompt."""
+
+    def __init__(self, base: Path, lead: str, text: InfillText, held_out: InfillText, config: InfillerConfig):
+        torch.manual_seed(config.seed)
+        self.module = LoraLlama(base, config.rank, config.alpha, eight_bits=config.eight_bits)
+        parameters = list(self.module.parameters())
+        self.optimizers = [torch.optim.AdamW(parameters, config.learning_rate, betas=(0.9, 0.95), weight_decay=0.0)]
+        self._tokenizer = llama.FileTokenizer(base)
+        self._line = CausalLine(str(base), self._tokenizer, None, self.module.num_tokens, lead=lead)
+        self._lead, self._text, self._config = lead, text, config
+        self._pool: tuple[int, list[list[_Encoded]]] = (-1, [])
+        self._held_out = {
+            kind.value: [
+                self._encode(*_parts(held_out.example(i, 0, kind))) for i in range(_NUM_HELD_OUT // len(PromptKind))
+            ]
+            for kind in PromptKind
+        }
+        self.settings = {
+            **{name: value for name, value in asdict(config).items() if name not in ("num_tokens", "learning_rate")},
+            "base": fingerprint(base),
+        }
+
+    def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
+        rows = share.of(self._batch(step))
+        if not rows:
+            return torch.zeros(()), 0
+        return self._loss(rows), sum(row.num_learned for row in rows)
+
+    def validate(self) -> Mapping[str, float]:
+        return {kind: self._mean_loss(rows) for kind, rows in self._held_out.items()}
+
+    def _mean_loss(self, rows: Sequence[_Encoded]) -> float:
+        in_order = sorted(rows, key=lambda row: len(row.tokens))
+        batches = [in_order[i : i + self._config.batch] for i in range(0, len(rows), self._config.batch)]
+        return sum(float(self._loss(batch)) for batch in batches) / sum(row.num_learned for row in rows)
+
+    def _loss(self, rows: Sequence[_Encoded]) -> Tensor:
+        longest = max(len(row.tokens) for row in rows)
+        ids = torch.zeros(len(rows), longest, dtype=torch.long)
+        learned = torch.zeros(len(rows), longest, dtype=torch.bool)
+        for i, row in enumerate(rows):
+            ids[i, : len(row.tokens)] = torch.tensor(row.tokens)
+            learned[i, row.num_prompt : len(row.tokens)] = True
+        hidden = self.module.hidden(ids[:, :-1])
+        return self.module.loss(hidden[learned[:, 1:]], ids[learned])
+
+    def _batch(self, step: int) -> list[_Encoded]:
+        number, size = step // _POOL, self._config.batch
+        if self._pool[0] != number:
+            first = number * _POOL * size
+            examples = [self._text.example(first + i, self._config.seed) for i in range(_POOL * size)]
+            rows = sorted((self._encode(*_parts(one)) for one in examples), key=lambda row: len(row.tokens))
+            self._pool = number, [rows[i : i + size] for i in range(0, len(rows), size)]
+        order = torch.randperm(_POOL, generator=torch.Generator().manual_seed(number))
+        return self._pool[1][int(order[step % _POOL])]
+
+    def _encode(self, prompt: str, words: tuple[str, ...]) -> _Encoded:
+        before = self._tokenizer.encode(f"{self._lead}{prompt}\n", add_special_tokens=False)
+        sentence = [token for word in self._line.tokens(words) for token in word]
+        return _Encoded((*before, *sentence, self._line.end), len(before))
+
+
+def _parts(example: Any) -> tuple[str, tuple[str, ...]]:
+    return example.prompt, example.words
+
+
+def train_infiller(base: str, corpus: Path, out: Path, config: InfillerConfig, *, quiet: bool = False) -> float:
+    """Train an adapter for a base model that was pulled, or in a folder; the best one is in ``out`` as peft has it."""
+    from redraft.models.pull import SOURCES, pulled
+
+    source = SOURCES.get(base)
+    folder, lead = (pulled(base), source.lead) if source else (Path(base), "")
+    text = InfillText(corpus, config.mix)
+    task = InfillerTask(folder, lead, text, InfillText(corpus, config.mix, held_out=True), config)
+    plan = Plan(config.num_tokens, config.learning_rate, 0.03, validate_every=200_000, seed=config.seed)
+    best = train(task, plan, out, quiet=quiet)
+    task.module.load_state_dict(load_file(out / BEST))
+    save_adapter(Adapter(config.rank, config.alpha, base, fingerprint(folder), task.module.deltas()), out / "adapter")
+    return best

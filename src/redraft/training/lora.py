@@ -1,0 +1,219 @@
+"""A Llama with low-rank adapters that are trained while its own weights stay as they are.
+
+The products with the frozen weights are in 8 bits where that is faster, as in SwitchBack (Wortsman et al., 2023): rows
+of the input and of the gradient are scaled to 8 bits, weights are scaled per channel, sums are 32-bit integers. The adapters
+and their gradients are in single precision.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from redraft.models.adapter import Adapter, LowRank
+from redraft.models.llama import CONFIG, WEIGHTS
+
+_GROUPS: Mapping[str, tuple[str, ...]] = {  # projections that read the same input
+    "self_attn": ("q_proj", "k_proj", "v_proj"),
+    "self_attn.out": ("o_proj",),
+    "mlp": ("gate_proj", "up_proj"),
+    "mlp.out": ("down_proj",),
+}
+_CHUNK = 256  # rows of logits at once
+
+
+class FrozenProduct(nn.Module):
+    """x W^T for a weight that is never changed, in 8 bits or in single precision."""
+
+    def __init__(self, weight: Tensor, *, eight_bits: bool):
+        super().__init__()
+        self.eight_bits = eight_bits
+        if eight_bits:
+            self.forward_ints, self.forward_scales = _eight_bits(weight)
+            self.backward_ints, self.backward_scales = _eight_bits(weight.t())
+        else:
+            self.weight = weight
+
+    def product(self, x: Tensor) -> Tensor:
+        if not self.eight_bits:
+            return x @ self.weight.t()
+        return _product(x, self.forward_ints, self.forward_scales)
+
+    def gradient(self, grad: Tensor) -> Tensor:
+        """grad W."""
+        if not self.eight_bits:
+            return grad @ self.weight
+        return _product(grad, self.backward_ints, self.backward_scales)
+
+
+def _eight_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Integers [in, out] and a scale for each row of the weight [out, in]."""
+    scales = weight.abs().amax(1).clamp_min(1e-12) / 127
+    return (weight / scales[:, None]).round().to(torch.int8).t().contiguous(), scales
+
+
+def _product(x: Tensor, ints: Tensor, scales: Tensor) -> Tensor:
+    row_scales = x.abs().amax(1, keepdim=True).clamp_min_(1e-12).div_(127)
+    found = torch._int_mm((x / row_scales).round_().to(torch.int8), ints)
+    return found.to(torch.float32).mul_(row_scales).mul_(scales)
+
+
+class _Adapted(torch.autograd.Function):
+    """x W^T + scale (x A^T) B^T, with W frozen; A and B stack those of projections that share their input."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, down: Tensor, product: FrozenProduct, scale: float, *ups: Tensor) -> Tensor:
+        result, low = product.product(x), x @ down.t()
+        rank, start = low.shape[1] // len(ups), 0
+        for i, up in enumerate(ups):
+            part = result[:, start : start + len(up)]
+            part.addmm_(low[:, i * rank : (i + 1) * rank], up.t(), alpha=scale)
+            start += len(up)
+        ctx.save_for_backward(x, low, down, *ups)
+        ctx.product, ctx.scale = product, scale
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        (grad,) = grads
+        x, low, down, *ups = ctx.saved_tensors
+        rank, start = low.shape[1] // len(ups), 0
+        grad_low, grad_ups = torch.empty_like(low), []
+        for i, up in enumerate(ups):
+            part, columns = grad[:, start : start + len(up)], slice(i * rank, (i + 1) * rank)
+            grad_low[:, columns] = part @ up
+            grad_ups.append((part.t() @ low[:, columns]).mul_(ctx.scale))
+            start += len(up)
+        grad_low.mul_(ctx.scale)
+        grad_x = ctx.product.gradient(grad.contiguous()).addmm_(grad_low, down) if ctx.needs_input_grad[0] else None
+        return grad_x, grad_low.t() @ x, None, None, *grad_ups
+
+
+class _Projections(nn.Module):
+    """Frozen projections with one input, and their adapters."""
+
+    def __init__(self, weights: Mapping[str, Tensor], rank: int, scale: float, *, eight_bits: bool):
+        super().__init__()
+        self.names, self._scale = tuple(weights), scale
+        self._frozen = [FrozenProduct(torch.cat(list(weights.values())), eight_bits=eight_bits)]  # hidden: not saved
+        width = next(iter(weights.values())).shape[1]
+        self.down = nn.Parameter(torch.empty(len(weights) * rank, width).uniform_(-1, 1).mul_(width**-0.5))
+        self.ups = nn.ParameterList([nn.Parameter(torch.zeros(len(weight), rank)) for weight in weights.values()])
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = _Adapted.apply(x, self.down, self._frozen[0], self._scale, *self.ups)  # type: ignore[no-untyped-call]
+        return found
+
+
+class LoraLlama(nn.Module):
+    """The network of a folder with adapters on every linear layer. Its parameters are the adapters alone."""
+
+    def __init__(self, folder: Path, rank: int, alpha: float, *, eight_bits: bool = False):
+        super().__init__()
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        self.rank, self.alpha = rank, alpha
+        self._heads = config["num_attention_heads"]
+        self._key_heads = config.get("num_key_value_heads") or self._heads
+        self._size = config.get("head_dim") or config["hidden_size"] // self._heads
+        self._eps = config["rms_norm_eps"]
+        theta = float((config.get("rope_parameters") or config).get("rope_theta", 10000.0))
+        self._frequencies = [theta ** -(torch.arange(0, self._size, 2) / self._size)]
+        weights = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
+        embedding = weights["model.embed_tokens.weight"]
+        head = embedding if config.get("tie_word_embeddings") else weights["lm_head.weight"]
+        self._frozen = {"embedding": embedding, "head": head, "norm": weights["model.norm.weight"]}
+        self._norms: list[tuple[Tensor, Tensor]] = []
+        self.layers = nn.ModuleList()
+        for number in range(config["num_hidden_layers"]):
+            prefix = f"model.layers.{number}"
+            self._norms.append(
+                (weights[f"{prefix}.input_layernorm.weight"], weights[f"{prefix}.post_attention_layernorm.weight"])
+            )
+            layer = nn.ModuleDict()
+            for group, names in _GROUPS.items():
+                block = group.removesuffix(".out")
+                chosen = {f"{prefix}.{block}.{name}": weights[f"{prefix}.{block}.{name}.weight"] for name in names}
+                layer[group.replace(".", "_")] = _Projections(chosen, rank, alpha / rank, eight_bits=eight_bits)
+            self.layers.append(layer)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        """Last hidden states [rows, tokens, size], normed. Padding belongs after the text."""
+        rows, time = ids.shape
+        angles = torch.arange(time)[:, None] * self._frequencies[0]
+        cos, sin = (torch.cat([part, part], 1)[:, None] for part in (angles.cos(), angles.sin()))  # [time, 1, size]
+        split = [self._heads * self._size, self._key_heads * self._size, self._key_heads * self._size]
+        hidden = self._frozen["embedding"][ids].flatten(0, 1)
+        for layer, (before, between) in zip(self.layers, self._norms, strict=True):
+            qkv = layer["self_attn"](self._normed(hidden, before)).view(rows, time, -1)
+            q, k, v = (part.unflatten(2, (-1, self._size)) for part in torch.split(qkv, split, 2))
+            q, k = (_rotated(part, cos, sin) for part in (q, k))
+            mixed = functional.scaled_dot_product_attention(
+                q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True, enable_gqa=True
+            )
+            hidden = hidden + layer["self_attn_out"](mixed.transpose(1, 2).reshape(rows * time, -1))
+            gate, up = layer["mlp"](self._normed(hidden, between)).chunk(2, 1)
+            hidden = hidden + layer["mlp_out"](functional.silu(gate) * up)
+        return self._normed(hidden, self._frozen["norm"]).view(rows, time, -1)
+
+    def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Summed cross entropy of the next tokens, given states [tokens, size]."""
+        found: Tensor = _CrossEntropy.apply(hidden, targets, self._frozen["head"])  # type: ignore[no-untyped-call]
+        return found
+
+    def _normed(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        return functional.rms_norm(hidden, hidden.shape[-1:], weight, self._eps)
+
+    @property
+    def num_tokens(self) -> int:
+        """How many tokens the model knows."""
+        return len(self._frozen["embedding"])
+
+    def deltas(self) -> dict[str, LowRank]:
+        """The adapters by the names of their layers."""
+        return {
+            name: LowRank(down, up)
+            for module in self.modules()
+            if isinstance(module, _Projections)
+            for name, down, up in zip(module.names, module.down.split(self.rank), module.ups, strict=True)
+        }
+
+    @torch.no_grad()
+    def start_from(self, adapter: Adapter) -> None:
+        """Take over the weights of an adapter."""
+        for name, (down, up) in self.deltas().items():
+            down.copy_(adapter.layers[name].down)
+            up.copy_(adapter.layers[name].up)
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Summed cross entropy over a frozen output layer, some rows at a time; the gradient is made on the way."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, targets: Tensor, head: Tensor) -> Tensor:
+        total, grads = hidden.new_zeros(()), []
+        for states, wanted in zip(hidden.split(_CHUNK), targets.split(_CHUNK), strict=True):
+            logits = states @ head.t()
+            total -= logits.gather(1, wanted[:, None]).sum()
+            top = logits.amax(1, keepdim=True)
+            probs = logits.sub_(top).exp_()
+            sums = probs.sum(1, keepdim=True)
+            total += (sums.log() + top).sum()
+            if hidden.requires_grad:
+                grads.append((probs @ head).div_(sums).sub_(head[wanted]))
+        ctx.save_for_backward(torch.cat(grads) if grads else hidden.new_empty(0))
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return ctx.saved_tensors[0] * grads[0], None, None
+
+
+def _rotated(vectors: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary positions: halves of a vector [rows, time, heads, size] are the two parts of complex numbers."""
+    left, right = vectors.chunk(2, -1)
+    return vectors * cos + torch.cat([-right, left], -1) * sin
