@@ -11,7 +11,7 @@ _ROOT = Path(redraft.__file__).parent
 _LAYERS = (
     ("errors", "version", "files", "interrupt", "text", "stopwords", "numerics", "sentence", "corpus"),
     ("models",),
-    ("predict", "revise", "target", "baselines", "synthesis", "evaluation"),
+    ("predict", "revise", "target", "draft", "baselines", "synthesis", "evaluation"),
     ("sampler", "drafting", "training"),
     ("recipes", "sampling", "diagnostics", "writer", "records", "batch"),
     ("experiments",),

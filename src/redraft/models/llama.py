@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from redraft.errors import InputError, reason
+from redraft.models.adapter import Adapter
 from redraft.models.causal_line import Tokens
 from redraft.models.causal_network import Output, Past, Row, by_past, padded
 
@@ -45,9 +46,10 @@ class _Layer(NamedTuple):
 class Llama:
     """The network of a folder that ``can_load``."""
 
-    def __init__(self, folder: Path, dtype: torch.dtype):
+    def __init__(self, folder: Path, dtype: torch.dtype, adapter: Adapter | None = None):
         config = _config(folder)
-        weights = {name: value.to(dtype) for name, value in load_file(folder / WEIGHTS).items()}
+        stored = load_file(folder / WEIGHTS)
+        weights = {name: value.to(dtype) for name, value in (adapter.merged(stored) if adapter else stored).items()}
         self.max_tokens: int | None = config["max_position_embeddings"]
         self._heads, self._groups = config["num_attention_heads"], _key_value_heads(config)
         self._size = config.get("head_dim") or config["hidden_size"] // self._heads
@@ -95,6 +97,33 @@ class Llama:
         logits = functional.linear(self._normed(hidden, self._norm), self._head)
         return logits, Past(torch.stack(keys, 1), torch.stack(values, 1))
 
+    def decoder(self, start: Past, num_rows: int, max_tokens: int) -> "LlamaDecoder":
+        """Rows that all begin after the same start and are then read token by token."""
+        return LlamaDecoder(self, start, num_rows, max_tokens)
+
+    @torch.inference_mode()
+    def step(self, ids: Tensor, position: int, keys: Tensor, values: Tensor) -> Tensor:
+        """Read one token of each row [rows] at a position; scores [rows, vocabulary] of the next.
+
+        ``keys`` and ``values`` [layers, rows, groups, tokens, size] hold what was read before; the token's are added.
+        """
+        rows = len(ids)
+        angles = position * self._frequencies
+        turn = torch.polar(torch.ones_like(angles), angles)
+        hidden = self._embedding[ids]
+        for number, layer in enumerate(self._layers):
+            asked = functional.linear(self._normed(hidden, layer.before), layer.asking).view(rows, -1, self._size)
+            query, key, value = torch.split(asked, [self._heads, self._groups, self._groups], 1)
+            keys[number, :, :, position], values[number, :, :, position] = _turned(key, turn), value
+            query = _turned(query, turn).reshape(rows, self._groups, -1, self._size)
+            scores = query @ keys[number, :, :, : position + 1].transpose(2, 3) * self._size**-0.5
+            weights = scores.float().softmax(-1).to(hidden.dtype)
+            mixed = (weights @ values[number, :, :, : position + 1]).reshape(rows, -1)
+            hidden = hidden + functional.linear(mixed, layer.answer)
+            gate, inner = functional.linear(self._normed(hidden, layer.between), layer.opening).chunk(2, -1)
+            hidden = hidden + functional.linear(functional.silu(gate) * inner, layer.closing)
+        return functional.linear(self._normed(hidden, self._norm), self._head)
+
     def _attend(
         self, layer: _Layer, hidden: Tensor, turn: Tensor, shared: Sequence[tuple[list[int], Past]], number: int
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -119,6 +148,30 @@ class Llama:
 
     def _normed(self, hidden: Tensor, weight: Tensor) -> Tensor:
         return functional.rms_norm(hidden, hidden.shape[-1:], weight, self._eps)
+
+
+class LlamaDecoder:
+    """Rows of one length that are read a token at a time. A row may take over another's past."""
+
+    def __init__(self, network: Llama, start: Past, num_rows: int, max_tokens: int):
+        self._network, self._position = network, start.keys.shape[2]
+        self._keys, self._values = (
+            torch.cat([part, part.new_zeros(*part.shape[:2], max_tokens, part.shape[3])], 2)[:, None].repeat(
+                1, num_rows, 1, 1, 1
+            )
+            for part in start
+        )
+
+    def step(self, ids: Sequence[int]) -> Tensor:
+        """Read the next token of each row; scores [rows, vocabulary] of what comes after it."""
+        logits = self._network.step(torch.tensor(ids), self._position, self._keys, self._values)
+        self._position += 1
+        return logits
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Go on with these rows, in this order; one may come several times."""
+        index = torch.tensor(rows)
+        self._keys, self._values = self._keys.index_select(1, index), self._values.index_select(1, index)
 
 
 def _mix(query: Tensor, own: Tensor, value: Tensor, past: Past, number: int) -> Tensor:
@@ -174,14 +227,14 @@ def can_load(folder: Path) -> bool:
     )
 
 
-def load(folder: Path, dtype: torch.dtype) -> tuple[Llama, "FileTokenizer"]:
-    """Network and tokenizer of a folder."""
+def load(folder: Path, dtype: torch.dtype, adapter: Adapter | None = None) -> tuple[Llama, "FileTokenizer"]:
+    """Network and tokenizer of a folder, an adapter merged into the weights."""
     try:
         tokenizer = FileTokenizer(folder)
     except Exception as error:  # what tokenizers raises has no type of its own
         raise InputError(f"{folder} has no tokenizer that can be read ({error}); fetch {TOKENIZER} again") from error
     try:
-        return Llama(folder, dtype), tokenizer
+        return Llama(folder, dtype, adapter), tokenizer
     except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise InputError(
             f"{folder / WEIGHTS} does not hold the model that {CONFIG} tells of: {reason(error)}"

@@ -29,7 +29,7 @@ def keywords_prompt(style: str, keywords: Iterable[Sequence[str]]) -> str:
 
 
 def pieces_of(sentence: Sentence) -> list[Words | None]:
-    """The locked words of a sentence in runs, with None for each open gap. Its ending counts as part of the last gap."""
+    """The locked words of a sentence in runs, with None for each open gap. An ending belongs to the last gap."""
     pieces: list[Words | None] = []
     for word, lock, is_open in itertools.zip_longest(sentence.words, sentence.locks, sentence.open_gaps):
         if is_open and (not pieces or pieces[-1] is not None):

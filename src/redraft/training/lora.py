@@ -1,8 +1,8 @@
 """A Llama with low-rank adapters that are trained while its own weights stay as they are.
 
-The products with the frozen weights are in 8 bits where that is faster, as in SwitchBack (Wortsman et al., 2023): rows
-of the input and of the gradient are scaled to 8 bits, weights are scaled per channel, sums are 32-bit integers. The adapters
-and their gradients are in single precision.
+The products with the frozen weights can be in 8 bits, as in SwitchBack (Wortsman et al., 2023): rows of the input and of
+the gradient are scaled to 8 bits, weights are scaled per channel, sums are 32-bit integers. The adapters and their
+gradients are in single precision.
 """
 
 import json

@@ -1,0 +1,1 @@
+"""First drafts: where a chain starts."""

@@ -1,0 +1,153 @@
+"""The infiller: a causal language model that writes a sentence after a line with given words and blanks.
+
+It is a base model with a low-rank adapter merged into its weights. ``redraft.models.prompts`` says what it is asked.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from redraft import text
+from redraft.errors import InputError, PackError
+from redraft.models import hub, llama
+from redraft.models.adapter import Adapter, load_adapter
+from redraft.models.base import Words
+from redraft.models.causal_line import CausalLine, Tokens
+
+_REPLACEMENT = "\ufffd"  # what stands for bytes that are no whole letter
+_MAY_FOLLOW = frozenset(",.;:!?%)]}\"'\u2026\u201d\u2019")  # marks that leave the word before them as it is
+
+
+class Decoder(Protocol):
+    """Rows of text that are read a token at a time."""
+
+    def step(self, ids: Sequence[int]) -> Tensor:
+        """Read the next token of each row; scores [rows, vocabulary] of what comes after it."""
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Go on with these rows, in this order; one may come several times."""
+
+
+class Writing(Protocol):
+    """What a drafter needs of a model: how it spells, and what it expects next."""
+
+    @property
+    def tokens(self) -> "TokenTable": ...
+
+    def begin(self, prompt: str, num_rows: int, max_tokens: int) -> tuple[Tensor, Decoder]:
+        """Scores [vocabulary] of the first token after a prompt, and a decoder of rows that all begin there."""
+
+    def spell(self, before: Words, added: Words) -> Tokens:
+        """The tokens of words that come after other words."""
+
+
+class TokenTable:
+    """The texts of a vocabulary's tokens. ``end`` is the token that ends a sentence."""
+
+    def __init__(self, texts: Sequence[str], end: int, never: Sequence[int] = ()):
+        self.texts, self.end = tuple(texts), end
+        usable = np.array([_is_usable(one) for one in texts])
+        usable[[end, *never]] = False
+        self.usable: NDArray[np.bool_] = usable
+        # A word that stands before such a token is complete.
+        self.ends_word: NDArray[np.bool_] = usable & np.array([_ends_word(one) for one in texts])
+        self.marks = {one: i for i, one in enumerate(texts) if usable[i] and one and not text.is_word(one)}
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def single_words(self) -> dict[str, list[int]]:
+        """Tokens that write a whole word after a space, by the word in small letters."""
+        found: dict[str, list[int]] = {}
+        for i in np.flatnonzero(self.usable):
+            if self.texts[i].startswith(" ") and len(self.texts[i]) > 1:
+                found.setdefault(self.texts[i][1:].lower(), []).append(int(i))
+        return found
+
+
+def _is_usable(written: str) -> bool:
+    return bool(written) and written.isprintable() and _REPLACEMENT not in written and "  " not in written
+
+
+def _ends_word(written: str) -> bool:
+    return written[:1] == " " or (written[:1] in _MAY_FOLLOW and not text.is_negation(written[:2]))
+
+
+class Infiller:
+    """A model that writes into gaps. ``context`` is a text that stands before every prompt."""
+
+    def __init__(self, name: str, network: llama.Llama, tokenizer: Any, *, lead: str = "", context: str = ""):
+        self.name = f"{name} after {context!r}" if context else name
+        self._network, self._tokenizer, self._lead = network, tokenizer, lead
+        self._context = context.rstrip() + "\n" if context.strip() else ""
+        self._line = CausalLine(name, tokenizer, network.max_tokens, network.num_tokens, lead=lead)
+
+    @cached_property
+    def tokens(self) -> TokenTable:
+        texts = [self._tokenizer.decode([i]) for i in range(self._network.num_tokens)]
+        never = [i for i, one in enumerate(texts) if one.startswith("<") and one.endswith(">") and len(one) > 2]
+        return TokenTable(texts, self._line.end, never)
+
+    def spell(self, before: Words, added: Words) -> Tokens:
+        found = self._line.tokens((*before, *added))[len(before) :]
+        return tuple(token for word in found for token in word)
+
+    @torch.inference_mode()
+    def begin(self, prompt: str, num_rows: int, max_tokens: int) -> tuple[Tensor, Decoder]:
+        ids = self._prompt_tokens(prompt)
+        if self._network.max_tokens is not None and len(ids) + max_tokens > self._network.max_tokens:
+            raise InputError(
+                f"{self.name} reads at most {self._network.max_tokens} tokens, and {len(ids)} are needed for "
+                f"the given words and their context alone; shorten them"
+            )
+        logits, past = self._network.begin(ids)
+        return logits, self._network.decoder(past, num_rows, max_tokens)
+
+    def _prompt_tokens(self, prompt: str) -> Tokens:
+        return tuple(self._tokenizer.encode(f"{self._lead}{self._context}{prompt}\n", add_special_tokens=False))
+
+    @torch.inference_mode()
+    def log_probs(self, prompt: str, sentences: Sequence[Words]) -> list[float]:
+        """log P(sentence | prompt) of each, the end counted."""
+        from redraft.models.causal_network import Row
+
+        if not sentences:
+            return []
+        first, past = self._network.begin(self._prompt_tokens(prompt))
+        rows = [(*(t for word in self._line.tokens(words) for t in word), self._line.end) for words in sentences]
+        empty = past.first(0)
+        logits, _ = self._network.run([Row(row[:-1], empty, 0) for row in rows], past)
+        opening = first.float().log_softmax(-1)
+        found = []
+        for i, row in enumerate(rows):
+            following = logits[i, : len(row) - 1].float().log_softmax(-1)
+            rest = following.gather(1, torch.tensor(row[1:])[:, None]).sum()
+            found.append(float(opening[row[0]] + rest))
+        return found
+
+
+def load_infiller(adapter: Path, *, context: str = "", dtype: torch.dtype | None = None) -> Infiller:
+    """The infiller of an adapter, with the base model that it was made for, which must have been pulled."""
+    from redraft.models.pull import SOURCES, pulled
+
+    found = load_adapter(adapter)
+    source = SOURCES.get(found.base)
+    folder = pulled(found.base) if source else Path(found.base)
+    _require_base(found, folder)
+    network, tokenizer = llama.load(folder, dtype or hub.compute_dtype(), found)
+    return Infiller(f"infiller/{found.base}", network, tokenizer, lead=source.lead if source else "", context=context)
+
+
+def _require_base(adapter: Adapter, folder: Path) -> None:
+    if adapter.base_hash and hub.fingerprint(folder) != adapter.base_hash:
+        raise PackError(
+            f"the infiller was made for another {adapter.base} than the one in {folder} (files differ); "
+            f"fetch it again: redraft pull {adapter.base}"
+        )

@@ -1,0 +1,119 @@
+"""Particles: constraints hold in each, and their weights make them draws from the model given the constraints."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+import torch
+
+from redraft import text
+from redraft.draft.particles import ParticleDrafter
+from redraft.models.base import Words
+from redraft.models.infiller import TokenTable
+from redraft.sentence import Constraints, Order
+
+# "toward" is "to" and "ward", so that a word may end or be spelled on.
+_TEXTS = ("\n", " to", "To", " us", "Us", "ward", ".")
+_END, _START = 0, len(_TEXTS)
+_AFTER = {0: (), 1: (1, 3, 5, 6), 2: (1, 3, 5, 6), 3: (1, 3, 6), 4: (1, 3, 6), 5: (1, 3, 6), 6: (0,), _START: (2, 4)}
+
+
+class _Toy:
+    """A model with seven tokens whose expectations depend on the two tokens before."""
+
+    def __init__(self, seed: int):
+        rng = np.random.default_rng(seed)
+        self._table = np.full((8, 8, len(_TEXTS)), -np.inf)
+        for last, following in _AFTER.items():
+            self._table[:, last, following] = 1.2 * rng.normal(size=(8, len(following)))
+        self.tokens = TokenTable(_TEXTS, _END)
+
+    def log_dist(self, ids: Sequence[int]) -> np.ndarray:
+        return torch.tensor(self._table[(_START, _START, *ids)[-2:]]).log_softmax(-1).numpy()
+
+    def begin(self, prompt: str, num_rows: int, max_tokens: int) -> tuple[torch.Tensor, "_ToyDecoder"]:
+        return torch.tensor(self.log_dist(())), _ToyDecoder(self, num_rows)
+
+    def spell(self, before: Words, added: Words) -> tuple[int, ...]:
+        return spelled(text.render((*before, *added))[len(text.render(before)) :])
+
+
+class _ToyDecoder:
+    def __init__(self, model: _Toy, num_rows: int):
+        self._model, self._rows = model, [()] * num_rows
+
+    def step(self, ids: Sequence[int]) -> torch.Tensor:
+        self._rows = [(*row, token) for row, token in zip(self._rows, ids, strict=True)]
+        return torch.tensor(np.stack([self._model.log_dist(row) for row in self._rows]))
+
+    def select(self, rows: Sequence[int]) -> None:
+        self._rows = [self._rows[i] for i in rows]
+
+
+def spelled(written: str) -> tuple[int, ...]:
+    """The one way in which the toy model writes a text."""
+    tokens = []
+    while written:
+        token = next(i for i, one in enumerate(_TEXTS) if written.startswith(one))
+        tokens.append(token)
+        written = written[len(_TEXTS[token]) :]
+    return tuple(tokens)
+
+
+def sentences(model: _Toy, most: int, ids: tuple[int, ...] = (), log_prob: float = 0.0) -> Iterator[tuple[str, float]]:
+    """All texts of up to ``most`` tokens that the model can write, with their log-probabilities."""
+    for token, log_next in enumerate(model.log_dist(ids)):
+        if token == _END and np.isfinite(log_next):
+            yield "".join(_TEXTS[i] for i in ids), log_prob + float(log_next)
+        elif np.isfinite(log_next) and len(ids) < most:
+            yield from sentences(model, most, (*ids, token), log_prob + float(log_next))
+
+
+def is_met(constraints: Constraints, words: list[str]) -> bool:
+    if not constraints.met_by(words):
+        return False
+    if constraints.template is None:
+        return True
+    pattern = constraints.template.replace("___", "[a-z]+( [a-z]+)*")
+    pattern += " ." if constraints.has_ending else ""
+    return re.fullmatch(pattern.replace(" .", " [.]"), " ".join(words).lower()) is not None
+
+
+def enumerated(model: _Toy, constraints: Constraints) -> dict[str, float]:
+    """The model's distribution over the sentences that meet the constraints, by trying all."""
+    tried = sentences(model, 2 * constraints.limit)
+    met = {written: log_prob for written, log_prob in tried if is_met(constraints, text.tokenise(written))}
+    total = np.logaddexp.reduce(list(met.values()))
+    return {written: float(np.exp(log_prob - total)) for written, log_prob in met.items()}
+
+
+CASES = {
+    "one": Constraints(("us",), max_words=4),
+    "two": Constraints(("to", "us"), max_words=5),
+    "twice": Constraints(("us", "us"), max_words=4),
+    "part of a word": Constraints(("to", "toward"), max_words=4),
+    "any order": Constraints(("to", "us"), order=Order.ANY, max_words=4),
+    "any order, shared start": Constraints(("toward", "to us"), order=Order.ANY, max_words=5),
+    "phrase": Constraints(("us to",), max_words=5),
+    "ban and minimum": Constraints(("us",), banned=("to",), min_words=2, max_words=5),
+    "template": Constraints(template="us ___ to ___ .", max_words=6),
+    "open template": Constraints(template="___ toward ___", max_words=5),
+}
+
+
+@pytest.mark.parametrize("constraints", CASES.values(), ids=CASES)
+def test_weighted_draws_are_those_of_the_model_given_the_constraints(constraints: Constraints) -> None:
+    model = _Toy(3)
+    wanted = enumerated(model, constraints)
+    drafter = ParticleDrafter(model)
+    rng = np.random.default_rng(0)
+    sums: dict[str, float] = defaultdict(float)
+    for _ in range(1000):
+        for one in drafter.draft(constraints, rng, 8):
+            sums[one.sentence.text] += float(np.exp(one.log_weight))
+    total = sum(sums.values())
+    assert set(sums) <= set(wanted)
+    for written, share in wanted.items():
+        assert sums[written] / total == pytest.approx(share, abs=0.03), written
