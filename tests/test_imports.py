@@ -13,7 +13,7 @@ _LAYERS = (
     ("models",),
     ("predict", "revise", "target", "draft", "baselines", "synthesis", "evaluation"),
     ("sampler", "drafting", "training"),
-    ("recipes", "sampling", "diagnostics", "writer", "records", "batch"),
+    ("recipes", "drafts", "sampling", "diagnostics", "infill_writer", "writer", "records", "batch"),
     ("experiments",),
     ("app", "__main__"),
 )

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 from redraft import version
 
 if TYPE_CHECKING:
+    from redraft.drafts import Draft, Settings
     from redraft.sentence import Constraints
-    from redraft.writer import Draft, Settings, Writer, load
+    from redraft.writer import Writer, load
 
 __version__ = version.VERSION
 __all__ = ["Constraints", "Draft", "Settings", "Writer", "__version__", "load"]

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
+from redraft.drafts import Author, Draft, Settings
 from redraft.errors import OutputError
 from redraft.records import record
 from redraft.sentence import Constraints
-from redraft.writer import Draft, Observer, Settings
 
 _BEGIN = b'{"id": '  # of every line of results
 SIZE = 32  # inputs that are worked on at once, unless told otherwise
@@ -30,23 +30,6 @@ class Input:
     @property
     def key(self) -> str:
         return key_of(self.id)
-
-
-class Author(Protocol):
-    """What can write for a batch of inputs: a ``Writer``, or a system that works without chains."""
-
-    def write_many(
-        self,
-        inputs: Sequence[Constraints],
-        settings: Settings | None = None,
-        *,
-        numbers: Sequence[int] | None = None,
-        observe: Observer | None = None,
-    ) -> list[list[Draft]]:
-        """Drafts for each input, best first; ``observe`` is asked now and then whether to go on."""
-
-    def could_sign(self, signature: str, settings: Settings) -> bool:
-        """Whether a draft with this signature comes from the same models and settings."""
 
 
 def key_of(identity: Any) -> str:
@@ -111,7 +94,7 @@ def refuse_other_traces(trace: bool, kept: Iterable[Mapping[str, Any]], path: Pa
 def refuse_other_settings(author: Author, settings: Settings, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Results of other models or settings are not mixed with these."""
     for line in kept:
-        if not author.could_sign(str(line["signature"]), settings):
+        if not author.matches_signature(str(line["signature"]), settings):
             raise OutputError(f"{path} holds results of other settings ({line['signature']}); choose another place")
 
 

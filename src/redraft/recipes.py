@@ -33,9 +33,11 @@ _PROPOSERS = {
     Generator.MASKED: (Order.MASKED,),
 }
 
+INFILLER = "infiller"  # the part of a pack, and the recipe that works with it
 PULLED = "smollm2"  # the target of the default recipe, where it was pulled
 _NUM_SCORED, _CAUSAL_STEPS = 4, 10  # for a target that costs a hundred times as much as the LSTM models
 _CAUSAL_BEAM = 2
+_PARTICLES, _MOST_PARTICLES = 24, 1024
 _BEAM, _NOISE = 10, 0.5  # a second's search makes a sentence of the keywords, which the steps then mend
 
 
@@ -62,6 +64,7 @@ class Recipe:
     num_scored: int | None = None  # how many of the K candidates such a target scores; None for all
     steps: int = 200
     beam: int = 0  # width of the search by the pack's forward model for a first draft; 0 starts from the bare words
+    particles: int = 0  # of the infiller, which then writes the drafts; 0 for systems without it
 
 
 RECIPES = {
@@ -98,12 +101,26 @@ RECIPES = {
             steps=_CAUSAL_STEPS,
             beam=_BEAM,
         ),
+        Recipe(
+            "infiller",
+            "SmolLM2 trained to write into gaps; the best of its particles",
+            target=PULLED,
+            steps=0,
+            particles=_PARTICLES,
+        ),
     )
 }
 
 
 def default(pack: Pack) -> str:
     """The best recipe that the models at hand allow."""
+    if is_pulled(PULLED) and INFILLER in pack.parts:
+        return INFILLER
+    return revising(pack)
+
+
+def revising(pack: Pack) -> str:
+    """The best recipe that revises word by word."""
     return own(pack).replace("l-mcmc", "smollm2-mcmc") if is_pulled(PULLED) else own(pack)
 
 
@@ -126,6 +143,7 @@ def recipe(
     kernel: str | None = None,
     generator: str | None = None,
     target: str | None = None,
+    particles: int | None = None,
 ) -> Recipe:
     """A recipe by name, with whatever is given in place of its own."""
     if name not in RECIPES:
@@ -147,6 +165,12 @@ def recipe(
         if chosen.target is None and chosen.steps:  # so far the pack decided, and could afford more
             chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS, beam=_BEAM)
         chosen = replace(chosen, target=target)
+    if particles is not None:
+        if not chosen.particles:
+            raise InputError(f"recipe {name} has no particles; the recipe {INFILLER} has")
+        if not 1 <= particles <= _MOST_PARTICLES:
+            raise InputError(f"particles must be from 1 to {_MOST_PARTICLES}, not {particles}")
+        chosen = replace(chosen, particles=particles)
     if num_scored is not None:
         if not 1 <= num_scored <= chosen.num_candidates:
             raise InputError(f"of {chosen.num_candidates} candidates the target cannot score {num_scored}")
@@ -238,6 +262,8 @@ def _prior(recipe: Recipe, pack: Pack) -> Prior:
 
 def missing(recipe: Recipe, pack: Pack) -> list[str]:
     """The models that a recipe needs and a pack lacks."""
+    if recipe.particles:
+        return [] if INFILLER in pack.parts else [INFILLER]
     lacking = [] if recipe.learned is None or CLASSIFIER in pack.parts else [CLASSIFIER]
     orders = _orders(recipe)
     if recipe.family is Family.XLNET:

@@ -8,11 +8,11 @@ from redraft.errors import InputError
 from redraft.sentence import Constraints, Order
 
 if TYPE_CHECKING:
-    from redraft.writer import Draft
+    from redraft.drafts import Draft
 
 _TEXTS = {"keywords": "keywords", "ban": "banned", "endings": "endings"}
 _NUMBERS = ("min_words", "max_words")
-_ABOUT = ("id", "reference")  # carried from an input to its result, of no meaning to the writer
+_ABOUT = ("id", "reference", "references")  # carried from an input to its result, of no meaning to the writer
 _KEYS = ("template", "order", *_TEXTS, *_NUMBERS, *_ABOUT)
 
 
@@ -65,6 +65,10 @@ def record(draft: "Draft", *, trace: bool) -> dict[str, Any]:
     if trace and draft.start is not None:
         start = draft.start
         result["start"] = {"words": start.words, "locks": start.locks, "open_gaps": start.open_gaps}
+    if trace and draft.particles:
+        result["particles"] = [
+            {"text": one.text, "nll": round(one.nll, 6), "weight": round(one.weight, 6)} for one in draft.particles
+        ]
     if trace:
         result["trace"] = [
             {

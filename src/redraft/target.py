@@ -19,11 +19,16 @@ from redraft.sentence import clean, contains, num_words
 
 @dataclass(frozen=True)
 class SoftScore:
-    """A log weight for every sentence, given its words; ``length`` is the number of words that it is a wish for."""
+    """A log weight for every sentence, given its words.
+
+    ``length`` is the number of words that it prefers; ``word`` is a word that it prefers, by ``weight`` nats.
+    """
 
     name: str
     log_weight: Callable[[Words], float]
     length: int | None = None
+    word: str | None = None
+    weight: float = 0.0
 
 
 def prefer(word: str, weight: float) -> SoftScore:
@@ -38,7 +43,7 @@ def prefer(word: str, weight: float) -> SoftScore:
     def log_weight(words: Words) -> float:
         return weight * contains([w.lower() for w in words], wanted)
 
-    return SoftScore(f"prefer {word}={weight:g}", log_weight)
+    return SoftScore(f"prefer {word}={weight:g}", log_weight, word=word, weight=weight)
 
 
 def prefer_length(words: int, strength: float = 0.5) -> SoftScore:

@@ -11,72 +11,19 @@ import numpy as np
 
 from redraft import recipes
 from redraft.drafting import GridBeam
+from redraft.drafts import Author, Draft, Earlier, Observer, Settings
 from redraft.errors import InputError
+from redraft.infill_writer import InfillWriter
+from redraft.models.infiller import load_infiller
+from redraft.models.lstm_files import load_words
 from redraft.models.pack import DEFAULT, Pack, open_pack
+from redraft.models.prompts import DEFAULT_STYLE
 from redraft.recipes import Recipe
 from redraft.sampler import Chain, Revision, Sampler, State
-from redraft.sentence import Constraints, Order, Sentence, clean
+from redraft.sentence import Constraints, Sentence, clean
 from redraft.target import SoftScore, Target
-from redraft.text import is_word
+from redraft.text import capitalise, is_word
 from redraft.version import VERSION
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How long to work. Steps are the recipe's if none are given; a seed is drawn, and named in the signature.
-
-    ``time_limit`` is in seconds for each input: several that are written together have the sum of theirs.
-    ``checkpoints`` are steps after which the best draft so far is kept as well; they change no draw.
-    """
-
-    steps: int | None = None
-    chains: int = 1
-    num: int = 1
-    seed: int | None = None
-    time_limit: float | None = None
-    checkpoints: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name, least in (("steps", 0), ("chains", 1), ("num", 1)):
-            if (value := getattr(self, name)) is not None and value < least:
-                raise InputError(f"{name} must be at least {least}, not {value}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InputError(f"the time limit must be more than 0 seconds, not {self.time_limit}")
-        if self.seed is not None and self.seed < 0:
-            raise InputError(f"the seed must not be negative, not {self.seed}")
-
-    @property
-    def num_chains(self) -> int:
-        """At least one for every draft that is asked for."""
-        return max(self.chains, self.num)
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """The best draft of a chain after fewer steps."""
-
-    steps: int
-    text: str
-    nll: float
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A finished sentence. ``nll`` is per word under the target, ``steps`` are those of its chain.
-
-    ``trace`` tells the chain's revisions from its ``start`` on.
-    """
-
-    text: str
-    words: tuple[str, ...]
-    nll: float
-    steps: int
-    seconds: float
-    constraints_met: bool
-    signature: str
-    trace: tuple[Revision, ...] = field(repr=False)
-    start: Sentence | None = field(default=None, repr=False)
-    earlier: tuple[Earlier, ...] = field(default=(), repr=False)
 
 
 class _Visited(NamedTuple):
@@ -90,9 +37,6 @@ class _Visited(NamedTuple):
     @property
     def rank(self) -> tuple[int, float]:
         return self.shortfall, self.cost
-
-
-Observer = Callable[[int, Sentence, float], bool]  # step, best draft so far, its nll; false ends the work
 
 
 @dataclass
@@ -153,36 +97,11 @@ def _walk(
                 track.mark()
 
 
-class Writer:
+class Writer(Author):
     """Models, ready to write. Make one with ``redraft.load()``."""
 
     def __init__(self, pack: Pack, recipe: Recipe, sampler: Sampler, drafter: GridBeam | None = None):
         self.pack, self.recipe, self.sampler, self._drafter = pack, recipe, sampler, drafter
-
-    def generate(
-        self,
-        *keywords: str,
-        order: str = "given",
-        ban: Sequence[str] = (),
-        min_words: int | None = None,
-        max_words: int | None = None,
-        settings: Settings | None = None,
-    ) -> Draft:
-        """A sentence with the given words or phrases in it."""
-        constraints = Constraints(keywords, None, Order.named(order), _several(ban), min_words, max_words)
-        return self.write(constraints, settings)[0]
-
-    def infill(
-        self, template: str, *, ban: Sequence[str] = (), max_words: int | None = None, settings: Settings | None = None
-    ) -> Draft:
-        """The template with its blanks (``___``) filled."""
-        return self.write(Constraints(template=template, banned=_several(ban), max_words=max_words), settings)[0]
-
-    def write(
-        self, constraints: Constraints, settings: Settings | None = None, observe: Observer | None = None
-    ) -> list[Draft]:
-        """``settings.num`` different drafts for one input, best first."""
-        return self.write_many([constraints], settings, observe=observe)[0]
 
     def write_many(
         self,
@@ -192,10 +111,7 @@ class Writer:
         numbers: Sequence[int] | None = None,
         observe: Observer | None = None,
     ) -> list[list[Draft]]:
-        """Drafts for several inputs, all their chains advanced together.
-
-        An input's draws hang on the seed and on its number (by default its place), not on its neighbours.
-        """
+        """Drafts for several inputs, all their chains advanced together."""
         if not inputs:
             return []
         settings = self.complete(settings or Settings())
@@ -244,14 +160,6 @@ class Writer:
     def complete(self, settings: Settings) -> Settings:
         """Settings with the recipe's number of steps where none is given."""
         return settings if settings.steps is not None else replace(settings, steps=self.recipe.steps)
-
-    def could_sign(self, signature: str, settings: Settings) -> bool:
-        """Whether a draft with this signature comes from the same models and settings; any seed where none is set."""
-        settings = self.complete(settings)
-        seed = signature.rpartition("seed:")[2]
-        return (
-            seed.isdigit() and settings.seed in (None, int(seed)) and signature == self._signature(settings, int(seed))
-        )
 
     def _num_steps(self, settings: Settings) -> str:
         return f"{settings.steps} after beam {self._drafter.width}" if self._drafter else f"{settings.steps}"
@@ -325,11 +233,6 @@ def _overlap(left: _Entry, right: _Entry) -> float:
     return len(a & b) / max(1, len(a | b))
 
 
-def _several(words: Sequence[str]) -> tuple[str, ...]:
-    """A lone text is one word, not its letters."""
-    return (words,) if isinstance(words, str) else tuple(words)
-
-
 def load(
     pack: str = DEFAULT,
     recipe: str | None = None,
@@ -342,13 +245,16 @@ def load(
     context: str = "",
     power: float = 1.0,
     soft: Sequence[SoftScore] = (),
-) -> Writer:
+    style: str | None = None,
+    particles: int | None = None,
+) -> Author:
     """A writer with the models of a pack (a name or a folder), working by a recipe: the best there is by default.
 
     ``target`` is a causal model that decides instead of the recipe's: "smollm2", a hub name, a folder, a .gguf file. It
     scores ``num_scored`` of the ``num_candidates`` of a step, and reads sentences after a ``context``. ``kernel`` is
     "paper" or "exact"; ``generator`` says who suggests words: "forward", "backward", "both" or "masked". ``power`` (1 /
-    temperature) and ``soft`` scores shape the target.
+    temperature) and ``soft`` scores shape the target. ``style`` is the kind of text that the infiller should write in,
+    one of those that it was trained on; ``particles`` is how many sentences it writes to choose from.
     """
     opened = open_pack(pack)
     name = recipe or (recipes.default(opened) if target is None else recipes.own(opened))
@@ -359,8 +265,53 @@ def load(
         kernel=kernel,
         generator=generator,
         target=target,
+        particles=particles,
     )
-    return open_writer(opened, chosen, power=power, soft=tuple(soft), context=context)
+    return open_author(opened, chosen, power=power, soft=tuple(soft), context=context, style=style)
+
+
+def open_author(
+    pack: Pack,
+    recipe: Recipe,
+    *,
+    power: float = 1.0,
+    soft: tuple[SoftScore, ...] = (),
+    context: str = "",
+    style: str | None = None,
+) -> Author:
+    """A system that works by a recipe, with the models of a pack."""
+    if recipe.particles:
+        return _open_infiller(pack, recipe, power=power, soft=soft, context=context, style=style)
+    if style is not None:
+        raise InputError(f"recipe {recipe.name} has no styles; the recipe infiller has")
+    return open_writer(pack, recipe, power=power, soft=soft, context=context)
+
+
+def _open_infiller(
+    pack: Pack, recipe: Recipe, *, power: float, soft: tuple[SoftScore, ...], context: str, style: str | None
+) -> InfillWriter:
+    styles = pack.parts[recipes.INFILLER].get("styles", [DEFAULT_STYLE]) if recipes.INFILLER in pack.parts else []
+    if style is not None and style not in styles:
+        raise InputError(f"the infiller of pack {pack.name} was not trained on a style {style!r}; it has {styles}")
+    model = load_infiller(pack.part_folder(recipes.INFILLER), context=clean(context, "the context"))
+    return InfillWriter(
+        pack,
+        recipe,
+        model,
+        style=style or styles[0],
+        temperature=1 / power,
+        soft=soft,
+        lowered=_lowered(pack),
+        fallback=lambda: open_writer(pack, recipes.recipe(recipes.revising(pack)), power=power, soft=soft),
+    )
+
+
+def _lowered(pack: Pack) -> frozenset[str]:
+    """Words that a pack's list, the most frequent first, has in small letters before it has them with a capital."""
+    if "forward" not in pack.parts:
+        return frozenset()
+    rank = {word: i for i, word in enumerate(load_words(pack, "forward"))}
+    return frozenset(word for word in rank if rank[word] < rank.get(capitalise(word), math.inf))
 
 
 def open_writer(
@@ -368,5 +319,7 @@ def open_writer(
 ) -> Writer:
     """A writer that works by a recipe, with the models of a pack."""
     context = clean(context, "the context")
+    if recipe.particles:
+        raise ValueError("the infiller is opened by load")
     sampler = recipes.build(recipe, pack, power=power, soft=soft, context=context)
     return Writer(pack, recipe, sampler, recipes.build_drafter(recipe, pack, sampler, context))

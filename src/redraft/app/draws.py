@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 from redraft.app.live import LiveLine
 from redraft.app.options import Options
+from redraft.errors import InputError
 from redraft.interrupt import stop_on_interrupt
 from redraft.records import constraints_of
 from redraft.sampling import Samples, sample
 from redraft.sentence import Constraints
+from redraft.writer import Writer
 
 
 class Drawn(NamedTuple):
@@ -22,7 +24,10 @@ class Drawn(NamedTuple):
 def draw(given: Mapping[str, object], options: Options, *, num: int, burn_in: int, thin: int) -> Drawn:
     """Draw with a line that tells the step; an interrupt leaves what was drawn until then."""
     constraints = constraints_of({**options.defaults(), **given})
-    sampler = options.writer(many_steps=True).sampler
+    writer = options.writer(many_steps=True)
+    if not isinstance(writer, Writer):
+        raise InputError("the infiller has no chains to draw from; choose another --recipe for samples")
+    sampler = writer.sampler
     with stop_on_interrupt() as stopped, LiveLine(burn_in + num * thin) as line:
 
         def observe(step: int) -> bool:

@@ -10,8 +10,8 @@ import click
 from redraft.errors import InputError
 
 if TYPE_CHECKING:
+    from redraft.drafts import Author, Settings
     from redraft.target import SoftScore
-    from redraft.writer import Settings, Writer
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,15 @@ class Options:
     prefer: tuple[str, ...] = ()
     prefer_length: int | None = None
     repetition_penalty: float = 0.0
+    style: str | None = None
+    particles: int | None = None
 
     def settings(self) -> "Settings":
-        from redraft.writer import Settings
+        from redraft.drafts import Settings
 
         return Settings(self.steps, self.chains, self.num, self.seed, self.time_limit)
 
-    def writer(self, *, many_steps: bool = False) -> "Writer":
+    def writer(self, *, many_steps: bool = False) -> "Author":
         """The writer that was asked for. For ``many_steps`` the pack's own language models, unless others are named."""
         from redraft import load, recipes
         from redraft.models.pack import DEFAULT, open_pack
@@ -79,6 +81,8 @@ class Options:
             generator=self.generator,
             power=1 / self.temperature,
             soft=self._soft(),
+            style=self.style,
+            particles=self.particles,
         )
 
     def _soft(self) -> "list[SoftScore]":
@@ -115,6 +119,8 @@ _TARGET = (
     ),
     click.option("--candidates", type=int, metavar="K", help="Words to weigh at each step (the paper's K; 50)."),
     click.option("--scored", type=int, metavar="M", help="How many of them a causal model scores (4)."),
+    click.option("--style", metavar="NAME", help="The kind of text the infiller writes: News, Article or Scene."),
+    click.option("--particles", type=int, metavar="N", help="Sentences that the infiller writes to choose from (24)."),
     click.option("--order", type=click.Choice(["given", "any"]), default="given", show_default=True),
     click.option("--ban", multiple=True, metavar="WORD", help="A word that must not occur. Repeatable."),
     click.option("--min-words", type=int, help="Fewest words, without punctuation marks."),

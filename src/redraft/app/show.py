@@ -11,7 +11,7 @@ from redraft.sentence import Action, Constraints
 
 if TYPE_CHECKING:
     from redraft.sampler import Revision
-    from redraft.writer import Draft
+    from redraft.drafts import Draft
 
 _COLOUR = {Action.REPLACE: "yellow", Action.INSERT: "green", Action.DELETE: "red", Action.SWAP: "cyan"}
 

@@ -2,14 +2,17 @@
 
 The target is the model's distribution over sentences, restricted to those that meet the constraints. Particles grow
 token by token in one batch. Between two words a particle goes on freely or starts a given part, which is then written
-whole. A part that was written freely counts as well, so every sentence has one way to hold its parts: each at its first place.
-The weight of a particle is the target over the proposal, summed over the two ways to come to a part. Particles are
-resampled among those that hold the same number of parts: one that holds more has paid for them already.
+whole. A part that was written freely counts as well, so every sentence has one way to hold its parts: each at its
+first place. The weight of a particle is the target over the proposal, summed over the two ways to come to a part.
+Particles are resampled among those that hold the same number of parts: one that holds more has paid for them already.
 """
 
 import itertools
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -131,7 +134,8 @@ class _Choice(NamedTuple):
 class ParticleDrafter:
     """Writes drafts with a model. ``temperature`` sharpens or flattens what it expects, token by token.
 
-    ``lowered`` are words that are written with a capital only where they open a sentence.
+    ``lowered`` are words that are written with a capital only where they open a sentence. Words that are
+    ``encouraged``, by how many nats, are proposed more often; the weights take that back.
     """
 
     def __init__(
@@ -141,14 +145,21 @@ class ParticleDrafter:
         style: str = DEFAULT_STYLE,
         temperature: float = 1.0,
         lowered: frozenset[str] = frozenset(),
+        encouraged: Mapping[str, float] = MappingProxyType({}),
     ):
         self._model, self._style, self._temperature, self._lowered = model, style, temperature, lowered
+        self._encouraged = encouraged
 
     @torch.inference_mode()
-    def draft(self, constraints: Constraints, rng: np.random.Generator, num: int) -> list[Drafted]:
-        """The particles that reached an end, up to ``num`` of them, with weights."""
+    def draft(
+        self, constraints: Constraints, rng: np.random.Generator, num: int, deadline: float = math.inf
+    ) -> list[Drafted]:
+        """The particles that reached an end, up to ``num`` of them, with weights.
+
+        Particles that are not done at the ``deadline`` (of ``time.monotonic``) are dropped.
+        """
         task = _Task.of(constraints)
-        rules = _Rules(task, self._model, self._lowered)
+        rules = _Rules(task, self._model, self._lowered, self._encouraged)
         most = round(_TOKENS_PER_WORD * constraints.limit) + _SPARE_TOKENS
         logits, decoder = self._model.begin(task.prompt(self._style), num, most)
         particles = [_Particle() for _ in range(num)]
@@ -162,7 +173,7 @@ class ParticleDrafter:
                     finished += rules.finished(particle)
                 elif particle.log_weight > _IMPOSSIBLE:
                     alive.append(i)
-            if not alive:
+            if not alive or time.monotonic() > deadline:
                 break
             chosen = _resampled([particles[i] for i in alive], rng)
             rows = [alive[i] for i, _ in chosen]
@@ -179,7 +190,7 @@ class ParticleDrafter:
 class _Rules:
     """How the particles of one task grow."""
 
-    def __init__(self, task: _Task, model: Writing, lowered: frozenset[str]):
+    def __init__(self, task: _Task, model: Writing, lowered: frozenset[str], encouraged: Mapping[str, float]):
         self._task, self._model, self._lowered = task, model, lowered
         self._table: TokenTable = model.tokens
         banned = task.constraints.banned_words
@@ -187,6 +198,8 @@ class _Rules:
         # A banned word may become another one, but seldom does.
         self._log_bias = np.zeros(len(self._table))
         self._log_bias[[i for word in banned for i in self._table.single_words.get(word, ())]] = _LOG_SELDOM
+        for word, weight in encouraged.items():
+            self._log_bias[self._table.single_words.get(word.lower(), [])] += weight
         self._endings = np.zeros(len(self._table), dtype=np.bool_)
         self._endings[[self._table.marks[e] for e in task.constraints.allowed_endings if e in self._table.marks]] = True
         self._ends_word = self._table.ends_word.copy()

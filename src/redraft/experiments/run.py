@@ -7,7 +7,7 @@ from pathlib import Path
 from redraft.errors import InputError
 from redraft.experiments import paper
 from redraft.models.pack import DEFAULT
-from redraft.writer import Settings
+from redraft.drafts import Settings
 
 # Steps of the paper's chains after which drafts are looked at: its rows of 50 and 60 steps, and points for Figure 2.
 _LOOKED_AT = (10, 20, 50, 60, 100, 150, 200)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from redraft import recipes
-from redraft.batch import Author
+from redraft.drafts import Author
 from redraft.errors import InputError, PackError
 from redraft.experiments import paper
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES, is_pulled
-from redraft.writer import open_writer
+from redraft.writer import open_author
 
 NOT_YET = "not there yet"
 
@@ -56,6 +56,7 @@ SYSTEMS = {
         System("tigs-flm"),
         System("smollm2-mcmc"),  # beyond the paper: a causal model decides
         System("smollm2-mcmc-c"),
+        System("infiller"),
     )
 }
 
@@ -94,7 +95,7 @@ def open_system(system: System, pack: Pack) -> Author:
     """A system, ready to write."""
     if system.open is not None:
         return system.open(pack)
-    return open_writer(_pack_of(system, pack), recipes.recipe(system.recipe or system.name))
+    return open_author(_pack_of(system, pack), recipes.recipe(system.recipe or system.name))
 
 
 def _pack_of(system: System, pack: Pack) -> Pack:

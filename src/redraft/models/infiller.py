@@ -3,6 +3,7 @@
 It is a base model with a low-rank adapter merged into its weights. ``redraft.models.prompts`` says what it is asked.
 """
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from redraft import text
 from redraft.errors import InputError, PackError
-from redraft.models import hub, llama
+from redraft.models import eight_bits, hub, llama
 from redraft.models.adapter import Adapter, load_adapter
 from redraft.models.base import Words
 from redraft.models.causal_line import CausalLine, Tokens
@@ -89,6 +90,10 @@ class Infiller:
         self._context = context.rstrip() + "\n" if context.strip() else ""
         self._line = CausalLine(name, tokenizer, network.max_tokens, network.num_tokens, lead=lead)
 
+    @property
+    def precision(self) -> str:
+        return self._network.precision
+
     @cached_property
     def tokens(self) -> TokenTable:
         texts = [self._tokenizer.decode([i]) for i in range(self._network.num_tokens)]
@@ -141,8 +146,15 @@ def load_infiller(adapter: Path, *, context: str = "", dtype: torch.dtype | None
     source = SOURCES.get(found.base)
     folder = pulled(found.base) if source else Path(found.base)
     _require_base(found, folder)
-    network, tokenizer = llama.load(folder, dtype or hub.compute_dtype(), found)
+    network, tokenizer = llama.load(folder, dtype or _fastest(), found)
     return Infiller(f"infiller/{found.base}", network, tokenizer, lead=source.lead if source else "", context=context)
+
+
+def _fastest() -> torch.dtype:
+    """The precision to write in. 8 bits cost some accuracy, so they are for processors without fast bfloat16 alone."""
+    found: torch.dtype = hub.compute_dtype()
+    is_given = hub.PRECISION in os.environ
+    return torch.int8 if found == torch.float32 and not is_given and eight_bits.is_fast() else found
 
 
 def _require_base(adapter: Adapter, folder: Path) -> None:

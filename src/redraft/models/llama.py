@@ -5,7 +5,7 @@ read it where it lies instead of a copy each, and products with the same input a
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,8 @@ from redraft.errors import InputError, reason
 from redraft.models.adapter import Adapter
 from redraft.models.causal_line import Tokens
 from redraft.models.causal_network import Output, Past, Row, by_past, padded
+from redraft.models.eight_bits import EightBits
+from redraft.models.hub import precision_name
 
 CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG = (
     "config.json",
@@ -32,24 +34,34 @@ _BEGIN_TOKENS = 512  # of a context that are read at once: all of them would loo
 _HIDDEN = -1e30  # added to the score of what may not be seen
 
 
-class _Layer(NamedTuple):
-    """Weights; the rows of ``asking`` are queries, keys and values, those of ``opening`` gate and input."""
+Weight = Tensor | EightBits
+Prepare = Callable[[Tensor], Weight]  # for products
 
-    before: Tensor
-    asking: Tensor
-    answer: Tensor
-    between: Tensor
-    opening: Tensor
-    closing: Tensor
+
+class _Layer(NamedTuple):
+    """The weights of a layer; projections that read the same input are stacked."""
+
+    input_norm: Tensor
+    qkv: Weight
+    output: Weight
+    mlp_norm: Tensor
+    gate_up: Weight
+    down: Weight
+
+
+def _linear(x: Tensor, weight: Weight) -> Tensor:
+    return weight.product(x) if isinstance(weight, EightBits) else functional.linear(x, weight)
 
 
 class Llama:
-    """The network of a folder that ``can_load``."""
+    """The network of a folder that ``can_load``. With ``torch.int8`` its matrices are in 8 bits, all else is not."""
 
     def __init__(self, folder: Path, dtype: torch.dtype, adapter: Adapter | None = None):
         config = _config(folder)
         stored = load_file(folder / WEIGHTS)
-        weights = {name: value.to(dtype) for name, value in (adapter.merged(stored) if adapter else stored).items()}
+        merged = adapter.merged(stored) if adapter else stored
+        weights = {name: value.to(torch.float32 if dtype == torch.int8 else dtype) for name, value in merged.items()}
+        self.precision = precision_name(dtype)
         self.max_tokens: int | None = config["max_position_embeddings"]
         self._heads, self._groups = config["num_attention_heads"], _key_value_heads(config)
         self._size = config.get("head_dim") or config["hidden_size"] // self._heads
@@ -58,14 +70,14 @@ class Llama:
         self._embedding = weights["model.embed_tokens.weight"]
         self.num_tokens = len(self._embedding)
         self._norm = weights["model.norm.weight"]
-        self._head = self._embedding if config.get("tie_word_embeddings") else weights["lm_head.weight"]
+        head = self._embedding if config.get("tie_word_embeddings") else weights["lm_head.weight"]
         num_layers = config["num_hidden_layers"]
-        self._layers = [_layer(weights, f"model.layers.{i}.") for i in range(num_layers)]
+        shape = ((self._heads + 2 * self._groups) * self._size, config["hidden_size"])
+        prepare: Prepare = EightBits.of if dtype == torch.int8 else Tensor.contiguous
+        self._layers = [_layer(weights, f"model.layers.{i}.", shape, prepare) for i in range(num_layers)]
+        self._head = prepare(head)
         if f"model.layers.{num_layers}.input_layernorm.weight" in weights:
             raise ValueError(f"there are more than {num_layers} layers")
-        shape = ((self._heads + 2 * self._groups) * self._size, config["hidden_size"])
-        if odd := [layer.asking.shape for layer in self._layers if layer.asking.shape != shape]:
-            raise ValueError(f"{self._heads} heads do not fit weights of shape {tuple(odd[0])}")
         if not self._eps > 0:
             raise ValueError(f"rms_norm_eps is {self._eps}")
 
@@ -88,13 +100,13 @@ class Llama:
         hidden = self._embedding[ids]
         keys, values = [], []
         for number, layer in enumerate(self._layers):
-            mixed, key, value = self._attend(layer, self._normed(hidden, layer.before), turn, shared, number)
-            hidden = hidden + functional.linear(mixed, layer.answer)
-            gate, inner = functional.linear(self._normed(hidden, layer.between), layer.opening).chunk(2, -1)
-            hidden = hidden + functional.linear(functional.silu(gate) * inner, layer.closing)
+            mixed, key, value = self._attend(layer, self._normed(hidden, layer.input_norm), turn, shared, number)
+            hidden = hidden + _linear(mixed, layer.output)
+            gate, inner = _linear(self._normed(hidden, layer.mlp_norm), layer.gate_up).chunk(2, -1)
+            hidden = hidden + _linear(functional.silu(gate) * inner, layer.down)
             keys.append(key)
             values.append(value)
-        logits = functional.linear(self._normed(hidden, self._norm), self._head)
+        logits = _linear(self._normed(hidden, self._norm), self._head)
         return logits, Past(torch.stack(keys, 1), torch.stack(values, 1))
 
     def decoder(self, start: Past, num_rows: int, max_tokens: int) -> "LlamaDecoder":
@@ -112,24 +124,24 @@ class Llama:
         turn = torch.polar(torch.ones_like(angles), angles)
         hidden = self._embedding[ids]
         for number, layer in enumerate(self._layers):
-            asked = functional.linear(self._normed(hidden, layer.before), layer.asking).view(rows, -1, self._size)
+            asked = _linear(self._normed(hidden, layer.input_norm), layer.qkv).view(rows, -1, self._size)
             query, key, value = torch.split(asked, [self._heads, self._groups, self._groups], 1)
             keys[number, :, :, position], values[number, :, :, position] = _turned(key, turn), value
             query = _turned(query, turn).reshape(rows, self._groups, -1, self._size)
             scores = query @ keys[number, :, :, : position + 1].transpose(2, 3) * self._size**-0.5
             weights = scores.float().softmax(-1).to(hidden.dtype)
             mixed = (weights @ values[number, :, :, : position + 1]).reshape(rows, -1)
-            hidden = hidden + functional.linear(mixed, layer.answer)
-            gate, inner = functional.linear(self._normed(hidden, layer.between), layer.opening).chunk(2, -1)
-            hidden = hidden + functional.linear(functional.silu(gate) * inner, layer.closing)
-        return functional.linear(self._normed(hidden, self._norm), self._head)
+            hidden = hidden + _linear(mixed, layer.output)
+            gate, inner = _linear(self._normed(hidden, layer.mlp_norm), layer.gate_up).chunk(2, -1)
+            hidden = hidden + _linear(functional.silu(gate) * inner, layer.down)
+        return _linear(self._normed(hidden, self._norm), self._head)
 
     def _attend(
         self, layer: _Layer, hidden: Tensor, turn: Tensor, shared: Sequence[tuple[list[int], Past]], number: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """What the tokens take from those before them, [rows, tokens, heads x size], and their keys and values."""
         rows, time, _ = hidden.shape
-        asked = functional.linear(hidden, layer.asking).view(rows, time, -1, self._size)
+        asked = _linear(hidden, layer.qkv).view(rows, time, -1, self._size)
         query, key, value = torch.split(asked, [self._heads, self._groups, self._groups], 2)
         query, key = _turned(query, turn), _turned(key, turn)
         # Heads of a group ask the same keys: [rows, groups, heads of a group x tokens, size].
@@ -196,17 +208,20 @@ def _causal(time: int, like: Tensor) -> Tensor:
     return torch.full((time, time), _HIDDEN, dtype=like.dtype).triu(1)
 
 
-def _layer(weights: Mapping[str, Tensor], prefix: str) -> _Layer:
+def _layer(weights: Mapping[str, Tensor], prefix: str, qkv_shape: tuple[int, int], prepare: Prepare) -> _Layer:
     def joined(*names: str) -> Tensor:
         return torch.cat([weights[f"{prefix}{name}.weight"] for name in names])
 
+    qkv = joined("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+    if qkv.shape != qkv_shape:
+        raise ValueError(f"the heads do not fit weights of shape {tuple(qkv.shape)}")
     return _Layer(
-        before=weights[f"{prefix}input_layernorm.weight"],
-        asking=joined("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-        answer=weights[f"{prefix}self_attn.o_proj.weight"],
-        between=weights[f"{prefix}post_attention_layernorm.weight"],
-        opening=joined("mlp.gate_proj", "mlp.up_proj"),
-        closing=weights[f"{prefix}mlp.down_proj.weight"],
+        input_norm=weights[f"{prefix}input_layernorm.weight"],
+        qkv=prepare(qkv),
+        output=prepare(weights[f"{prefix}self_attn.o_proj.weight"]),
+        mlp_norm=weights[f"{prefix}post_attention_layernorm.weight"],
+        gate_up=prepare(joined("mlp.gate_proj", "mlp.up_proj")),
+        down=prepare(weights[f"{prefix}mlp.down_proj.weight"]),
     )
 
 

@@ -82,6 +82,11 @@ def _read_network(path: Path, fingerprint: str, config: str) -> LstmLM:
     return network.eval()
 
 
+def load_words(pack: Pack, part: str) -> tuple[str, ...]:
+    """The words of an LSTM of a pack, the most frequent first."""
+    return _read_words(pack.path(pack.parts[part]["words"]), pack.fingerprint).words
+
+
 @lru_cache(maxsize=2)
 def _read_words(path: Path, fingerprint: str) -> Vocabulary:
     """One word list serves both directions; its tables are made once."""

@@ -55,7 +55,9 @@ class InfillerTask:
         torch.manual_seed(config.seed)
         self.module = LoraLlama(base, config.rank, config.alpha, eight_bits=config.eight_bits)
         parameters = list(self.module.parameters())
-        self.optimizers = [torch.optim.AdamW(parameters, config.learning_rate, betas=(0.9, 0.95), weight_decay=0.0)]
+        self.optimizers: list[torch.optim.Optimizer] = [
+            torch.optim.AdamW(parameters, config.learning_rate, betas=(0.9, 0.95), weight_decay=0.0)
+        ]
         self._tokenizer = llama.FileTokenizer(base)
         self._line = CausalLine(str(base), self._tokenizer, None, self.module.num_tokens, lead=lead)
         self._lead, self._text, self._config = lead, text, config

@@ -1,12 +1,12 @@
 """A Llama with low-rank adapters that are trained while its own weights stay as they are.
 
-The products with the frozen weights can be in 8 bits, as in SwitchBack (Wortsman et al., 2023): rows of the input and of
-the gradient are scaled to 8 bits, weights are scaled per channel, sums are 32-bit integers. The adapters and their
+The products with the frozen weights can be in 8 bits, as in SwitchBack (Wortsman et al., 2023): rows of the input and
+of the gradient are scaled to 8 bits, weights are scaled per channel, sums are 32-bit integers. The adapters and their
 gradients are in single precision.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,51 +16,23 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from redraft.models.adapter import Adapter, LowRank
+from redraft.models.eight_bits import EightBits
 from redraft.models.llama import CONFIG, WEIGHTS
 
-_GROUPS: Mapping[str, tuple[str, ...]] = {  # projections that read the same input
-    "self_attn": ("q_proj", "k_proj", "v_proj"),
-    "self_attn.out": ("o_proj",),
-    "mlp": ("gate_proj", "up_proj"),
-    "mlp.out": ("down_proj",),
-}
 _CHUNK = 256  # rows of logits at once
+Product = Callable[[Tensor], Tensor]
 
 
-class FrozenProduct(nn.Module):
-    """x W^T for a weight that is never changed, in 8 bits or in single precision."""
+class FrozenProduct:
+    """Products with a weight that is never changed, in 8 bits or in single precision."""
 
     def __init__(self, weight: Tensor, *, eight_bits: bool):
-        super().__init__()
-        self.eight_bits = eight_bits
         if eight_bits:
-            self.forward_ints, self.forward_scales = _eight_bits(weight)
-            self.backward_ints, self.backward_scales = _eight_bits(weight.t())
+            self.product: Product = EightBits.of(weight).product  # x W^T
+            self.gradient: Product = EightBits.of(weight.t()).product  # grad W
         else:
-            self.weight = weight
-
-    def product(self, x: Tensor) -> Tensor:
-        if not self.eight_bits:
-            return x @ self.weight.t()
-        return _product(x, self.forward_ints, self.forward_scales)
-
-    def gradient(self, grad: Tensor) -> Tensor:
-        """grad W."""
-        if not self.eight_bits:
-            return grad @ self.weight
-        return _product(grad, self.backward_ints, self.backward_scales)
-
-
-def _eight_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Integers [in, out] and a scale for each row of the weight [out, in]."""
-    scales = weight.abs().amax(1).clamp_min(1e-12) / 127
-    return (weight / scales[:, None]).round().to(torch.int8).t().contiguous(), scales
-
-
-def _product(x: Tensor, ints: Tensor, scales: Tensor) -> Tensor:
-    row_scales = x.abs().amax(1, keepdim=True).clamp_min_(1e-12).div_(127)
-    found = torch._int_mm((x / row_scales).round_().to(torch.int8), ints)
-    return found.to(torch.float32).mul_(row_scales).mul_(scales)
+            self.product = lambda x: x @ weight.t()
+            self.gradient = lambda grad: grad @ weight
 
 
 class _Adapted(torch.autograd.Function):
@@ -110,6 +82,23 @@ class _Projections(nn.Module):
         return found
 
 
+class _Layer(nn.Module):
+    """The projections of a layer, those with the same input together, and its two norms."""
+
+    def __init__(self, weights: Mapping[str, Tensor], prefix: str, rank: int, scale: float, *, eight_bits: bool):
+        super().__init__()
+
+        def projections(*names: str) -> _Projections:
+            chosen = {f"{prefix}.{name}": weights[f"{prefix}.{name}.weight"] for name in names}
+            return _Projections(chosen, rank, scale, eight_bits=eight_bits)
+
+        self.norms = [weights[f"{prefix}.{name}_layernorm.weight"] for name in ("input", "post_attention")]
+        self.self_attn = projections("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+        self.self_attn_out = projections("self_attn.o_proj")
+        self.mlp = projections("mlp.gate_proj", "mlp.up_proj")
+        self.mlp_out = projections("mlp.down_proj")
+
+
 class LoraLlama(nn.Module):
     """The network of a folder with adapters on every linear layer. Its parameters are the adapters alone."""
 
@@ -127,19 +116,9 @@ class LoraLlama(nn.Module):
         embedding = weights["model.embed_tokens.weight"]
         head = embedding if config.get("tie_word_embeddings") else weights["lm_head.weight"]
         self._frozen = {"embedding": embedding, "head": head, "norm": weights["model.norm.weight"]}
-        self._norms: list[tuple[Tensor, Tensor]] = []
         self.layers = nn.ModuleList()
         for number in range(config["num_hidden_layers"]):
-            prefix = f"model.layers.{number}"
-            self._norms.append(
-                (weights[f"{prefix}.input_layernorm.weight"], weights[f"{prefix}.post_attention_layernorm.weight"])
-            )
-            layer = nn.ModuleDict()
-            for group, names in _GROUPS.items():
-                block = group.removesuffix(".out")
-                chosen = {f"{prefix}.{block}.{name}": weights[f"{prefix}.{block}.{name}.weight"] for name in names}
-                layer[group.replace(".", "_")] = _Projections(chosen, rank, alpha / rank, eight_bits=eight_bits)
-            self.layers.append(layer)
+            self.layers.append(_Layer(weights, f"model.layers.{number}", rank, alpha / rank, eight_bits=eight_bits))
 
     def hidden(self, ids: Tensor) -> Tensor:
         """Last hidden states [rows, tokens, size], normed. Padding belongs after the text."""
@@ -148,16 +127,17 @@ class LoraLlama(nn.Module):
         cos, sin = (torch.cat([part, part], 1)[:, None] for part in (angles.cos(), angles.sin()))  # [time, 1, size]
         split = [self._heads * self._size, self._key_heads * self._size, self._key_heads * self._size]
         hidden = self._frozen["embedding"][ids].flatten(0, 1)
-        for layer, (before, between) in zip(self.layers, self._norms, strict=True):
-            qkv = layer["self_attn"](self._normed(hidden, before)).view(rows, time, -1)
-            q, k, v = (part.unflatten(2, (-1, self._size)) for part in torch.split(qkv, split, 2))
+        for layer in self.layers:
+            assert isinstance(layer, _Layer)
+            qkv = layer.self_attn(self._normed(hidden, layer.norms[0])).view(rows, time, -1)
+            q, k, v = (part.view(rows, time, -1, self._size) for part in torch.split(qkv, split, 2))
             q, k = (_rotated(part, cos, sin) for part in (q, k))
             mixed = functional.scaled_dot_product_attention(
                 q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=True, enable_gqa=True
             )
-            hidden = hidden + layer["self_attn_out"](mixed.transpose(1, 2).reshape(rows * time, -1))
-            gate, up = layer["mlp"](self._normed(hidden, between)).chunk(2, 1)
-            hidden = hidden + layer["mlp_out"](functional.silu(gate) * up)
+            hidden = hidden + layer.self_attn_out(mixed.transpose(1, 2).reshape(rows * time, -1))
+            gate, up = layer.mlp(self._normed(hidden, layer.norms[1])).chunk(2, 1)
+            hidden = hidden + layer.mlp_out(functional.silu(gate) * up)
         return self._normed(hidden, self._frozen["norm"]).view(rows, time, -1)
 
     def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
@@ -179,7 +159,7 @@ class LoraLlama(nn.Module):
             name: LowRank(down, up)
             for module in self.modules()
             if isinstance(module, _Projections)
-            for name, down, up in zip(module.names, module.down.split(self.rank), module.ups, strict=True)
+            for name, down, up in zip(module.names, torch.split(module.down, self.rank), module.ups, strict=True)
         }
 
     @torch.no_grad()
@@ -196,7 +176,7 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, targets: Tensor, head: Tensor) -> Tensor:
         total, grads = hidden.new_zeros(()), []
-        for states, wanted in zip(hidden.split(_CHUNK), targets.split(_CHUNK), strict=True):
+        for states, wanted in zip(torch.split(hidden, _CHUNK), torch.split(targets, _CHUNK), strict=True):
             logits = states @ head.t()
             total -= logits.gather(1, wanted[:, None]).sum()
             top = logits.amax(1, keepdim=True)
