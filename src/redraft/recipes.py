@@ -11,6 +11,7 @@ from redraft.drafting import GridBeam, Language
 from redraft.errors import InputError
 from redraft.models.base import Scorer
 from redraft.models.causal import load_causal
+from redraft.models.infiller import INFILLER
 from redraft.models.lstm_files import load_lstm
 from redraft.models.pack import Pack
 from redraft.models.pull import is_pulled
@@ -33,7 +34,6 @@ _PROPOSERS = {
     Generator.MASKED: (Order.MASKED,),
 }
 
-INFILLER = "infiller"  # the part of a pack, and the recipe that works with it
 PULLED = "smollm2"  # the target of the default recipe, where it was pulled
 _NUM_SCORED, _CAUSAL_STEPS = 4, 10  # for a target that costs a hundred times as much as the LSTM models
 _CAUSAL_BEAM = 2

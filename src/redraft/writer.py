@@ -14,9 +14,9 @@ from redraft.drafting import GridBeam
 from redraft.drafts import Author, Draft, Earlier, Observer, Settings
 from redraft.errors import InputError
 from redraft.infill_writer import InfillWriter
-from redraft.models.infiller import load_infiller
+from redraft.models.infiller import INFILLER, load_infiller
 from redraft.models.lstm_files import load_words
-from redraft.models.pack import DEFAULT, Pack, open_pack
+from redraft.models.pack import DEFAULT, Pack, open_pack, require
 from redraft.models.prompts import DEFAULT_STYLE
 from redraft.recipes import Recipe
 from redraft.sampler import Chain, Revision, Sampler, State
@@ -290,10 +290,12 @@ def open_author(
 def _open_infiller(
     pack: Pack, recipe: Recipe, *, power: float, soft: tuple[SoftScore, ...], context: str, style: str | None
 ) -> InfillWriter:
-    styles = pack.parts[recipes.INFILLER].get("styles", [DEFAULT_STYLE]) if recipes.INFILLER in pack.parts else []
+    require(pack, [INFILLER])
+    model = load_infiller(pack.part_folder(INFILLER), context=clean(context, "the context"))
+    styles = model.styles or (DEFAULT_STYLE,)
     if style is not None and style not in styles:
-        raise InputError(f"the infiller of pack {pack.name} was not trained on a style {style!r}; it has {styles}")
-    model = load_infiller(pack.part_folder(recipes.INFILLER), context=clean(context, "the context"))
+        known = ", ".join(styles)
+        raise InputError(f"the infiller of pack {pack.name} has no style {style!r}; choose one of: {known}")
     return InfillWriter(
         pack,
         recipe,

@@ -7,6 +7,7 @@ from typing import Any, cast
 import click
 
 from redraft.app.train_classifier import train_classifier
+from redraft.app.train_infiller import train_infiller
 from redraft.app.train_parts import add, parts_options, say_where
 from redraft.app.train_xlnet import xlnet_lm
 from redraft.app.training_options import Count, threads_option
@@ -32,6 +33,7 @@ def train() -> None:
 
 train.add_command(train_classifier)
 train.add_command(xlnet_lm)
+train.add_command(train_infiller)
 train.add_command(add)
 
 
@@ -72,12 +74,13 @@ def pack(
     about: Path | None,
     xlnets: tuple[str, ...],
     classifier: Path | None,
+    infiller: Path | None,
 ) -> None:
     """Train the LSTM models of a pack and put the pack together, in OUT/NAME."""
     from redraft.training.pack import train_pack
     from redraft.training.parts import Additions
 
-    added = Additions(xlnets, classifier) if xlnets or classifier else None
+    added = Additions(xlnets, classifier, infiller) if xlnets or classifier or infiller else None
     options: dict[str, Any] = {"test": test, "about": _read(about), "added": added}
     say_where(train_pack(corpus, out, name, num_tokens=tokens, num_words=words, **options))
 

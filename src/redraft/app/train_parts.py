@@ -26,6 +26,7 @@ def parts_options(command: Callable[..., None]) -> Callable[..., None]:
             help="An XLNet language model. Repeat it for models that read in one order each: forward=DIR.",
         ),
         click.option("--classifier", type=_PATH, help="Folder of a classifier: an XLNet, or any other encoder."),
+        click.option("--infiller", type=_PATH, help="Folder of an adapter that redraft train infiller made."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -43,11 +44,12 @@ def add(
     pack: str,
     xlnets: tuple[str, ...],
     classifier: Path | None,
+    infiller: Path | None,
     corpus: Path,
     test: Path | None,
     out: Path,
 ) -> None:
-    """Put an XLNet or a classifier into a copy of a pack, in 8 bits, and measure what that costs."""
+    """Put an XLNet, a classifier or an infiller into a copy of a pack; models in 8 bits are measured."""
     from redraft.models.pack import open_pack
     from redraft.training.pack import held_out_sets
     from redraft.training.parts import Additions, add_parts
@@ -55,7 +57,7 @@ def add(
     base = open_pack(pack)
     if out.resolve() == base.folder.resolve():
         raise InputError(f"{out} is the pack itself, which may be in use; choose a new folder")
-    say_where(add_parts(base, out, Additions(xlnets, classifier), held_out_sets(corpus, test)))
+    say_where(add_parts(base, out, Additions(xlnets, classifier, infiller), held_out_sets(corpus, test)))
 
 
 def say_where(pack: "Pack") -> None:

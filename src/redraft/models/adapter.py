@@ -18,6 +18,7 @@ from redraft.errors import PackError, reason
 from redraft.files import replacing
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+ABOUT = "infiller.json"  # what peft has no place for
 _PREFIX = "base_model.model."
 
 
@@ -37,6 +38,7 @@ class Adapter:
     base: str
     base_hash: str
     layers: Mapping[str, LowRank]  # by the layer's name in the model's files, without ".weight"
+    styles: tuple[str, ...] = ()  # that the infiller was trained on, the most frequent first
 
     def merged(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """A model's weights with the adapter in them."""
@@ -68,18 +70,20 @@ def save_adapter(adapter: Adapter, folder: Path) -> None:
         "fan_in_fan_out": False,
         "inference_mode": True,
         "target_modules": sorted({name.rsplit(".", 1)[-1] for name in adapter.layers}),
-        "redraft_base_hash": adapter.base_hash,
     }
+    about = {"base_hash": adapter.base_hash, "styles": list(adapter.styles)}
     with replacing(folder / ADAPTER_WEIGHTS) as path:
         save_file(tensors, path)
-    with replacing(folder / ADAPTER_CONFIG) as path:
-        path.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+    for name, content in ((ADAPTER_CONFIG, config), (ABOUT, about)):
+        with replacing(folder / name) as path:
+            path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def load_adapter(folder: Path) -> Adapter:
     """An adapter that redraft or peft wrote."""
     try:
         config = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8")) if (folder / ABOUT).exists() else {}
         tensors = load_file(folder / ADAPTER_WEIGHTS)
         names = [name.removeprefix(_PREFIX).removesuffix(".lora_A.weight") for name in tensors if ".lora_A." in name]
         layers = {
@@ -90,8 +94,9 @@ def load_adapter(folder: Path) -> Adapter:
             int(config["r"]),
             float(config["lora_alpha"]),
             str(config["base_model_name_or_path"]),
-            str(config.get("redraft_base_hash", "")),
+            str(about.get("base_hash", "")),
             layers,
+            tuple(map(str, about.get("styles", ()))),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
         raise PackError(f"{folder} does not hold an adapter that can be read: {reason(error)}") from error

@@ -21,6 +21,7 @@ from redraft.models.adapter import Adapter, load_adapter
 from redraft.models.base import Words
 from redraft.models.causal_line import CausalLine, Tokens
 
+INFILLER = "infiller"  # the part of a pack
 _REPLACEMENT = "\ufffd"  # what stands for bytes that are no whole letter
 _MAY_FOLLOW = frozenset(",.;:!?%)]}\"'\u2026\u201d\u2019")  # marks that leave the word before them as it is
 
@@ -84,9 +85,18 @@ def _ends_word(written: str) -> bool:
 class Infiller:
     """A model that writes into gaps. ``context`` is a text that stands before every prompt."""
 
-    def __init__(self, name: str, network: llama.Llama, tokenizer: Any, *, lead: str = "", context: str = ""):
+    def __init__(
+        self,
+        name: str,
+        network: llama.Llama,
+        tokenizer: Any,
+        *,
+        lead: str = "",
+        context: str = "",
+        styles: tuple[str, ...] = (),
+    ):
         self.name = f"{name} after {context!r}" if context else name
-        self._network, self._tokenizer, self._lead = network, tokenizer, lead
+        self._network, self._tokenizer, self._lead, self.styles = network, tokenizer, lead, styles
         self._context = context.rstrip() + "\n" if context.strip() else ""
         self._line = CausalLine(name, tokenizer, network.max_tokens, network.num_tokens, lead=lead)
 
@@ -147,7 +157,8 @@ def load_infiller(adapter: Path, *, context: str = "", dtype: torch.dtype | None
     folder = pulled(found.base) if source else Path(found.base)
     _require_base(found, folder)
     network, tokenizer = llama.load(folder, dtype or _fastest(), found)
-    return Infiller(f"infiller/{found.base}", network, tokenizer, lead=source.lead if source else "", context=context)
+    lead = source.lead if source else ""
+    return Infiller(f"infiller/{found.base}", network, tokenizer, lead=lead, context=context, styles=found.styles)
 
 
 def _fastest() -> torch.dtype:

@@ -3,23 +3,26 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from redraft.errors import InputError
 from redraft.models import llama
-from redraft.models.adapter import Adapter, save_adapter
+from redraft.models.adapter import Adapter, load_adapter, save_adapter
 from redraft.models.causal_line import CausalLine, Tokens
 from redraft.models.hub import fingerprint
-from redraft.training.infilling import InfillText, PromptKind, TextShare
+from redraft.models.pull import SOURCES, pulled
+from redraft.training.infilling import InfillExample, InfillText, PromptKind, TextShare
 from redraft.training.loop import BEST, Plan, train
 from redraft.training.lora import LoraLlama
 from redraft.training.processes import WHOLE, Share
 
 _POOL = 16  # batches that are sorted by length together
 _NUM_HELD_OUT = 384
+_VALIDATE_EVERY = 200_000  # tokens
+ADAPTER = "adapter"  # the folder of the result
 
 
 @dataclass(frozen=True)
@@ -63,15 +66,25 @@ class InfillerTask:
         self._lead, self._text, self._config = lead, text, config
         self._pool: tuple[int, list[list[_Encoded]]] = (-1, [])
         self._held_out = {
-            kind.value: [
-                self._encode(*_parts(held_out.example(i, 0, kind))) for i in range(_NUM_HELD_OUT // len(PromptKind))
-            ]
+            kind.value: [self._encode(held_out.example(i, 0, kind)) for i in range(_NUM_HELD_OUT // len(PromptKind))]
             for kind in PromptKind
         }
         self.settings = {
             **{name: value for name, value in asdict(config).items() if name not in ("num_tokens", "learning_rate")},
             "base": fingerprint(base),
         }
+
+    def start_from(self, adapter: Adapter) -> None:
+        """Take over the weights of an adapter, which must be of the same rank and for the same base."""
+        if adapter.base_hash != self.settings["base"] or (adapter.rank, adapter.alpha) != (
+            self._config.rank,
+            self._config.alpha,
+        ):
+            raise InputError(
+                f"the adapter to start from has rank {adapter.rank} and is for {adapter.base}@{adapter.base_hash}; "
+                f"training is of rank {self._config.rank} for {self.settings['base']}"
+            )
+        self.module.start_from(adapter)
 
     def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
         rows = share.of(self._batch(step))
@@ -102,31 +115,37 @@ class InfillerTask:
         if self._pool[0] != number:
             first = number * _POOL * size
             examples = [self._text.example(first + i, self._config.seed) for i in range(_POOL * size)]
-            rows = sorted((self._encode(*_parts(one)) for one in examples), key=lambda row: len(row.tokens))
+            rows = sorted((self._encode(one) for one in examples), key=lambda row: len(row.tokens))
             self._pool = number, [rows[i : i + size] for i in range(0, len(rows), size)]
         order = torch.randperm(_POOL, generator=torch.Generator().manual_seed(number))
         return self._pool[1][int(order[step % _POOL])]
 
-    def _encode(self, prompt: str, words: tuple[str, ...]) -> _Encoded:
-        before = self._tokenizer.encode(f"{self._lead}{prompt}\n", add_special_tokens=False)
-        sentence = [token for word in self._line.tokens(words) for token in word]
+    def _encode(self, example: InfillExample) -> _Encoded:
+        before = self._tokenizer.encode(f"{self._lead}{example.prompt}\n", add_special_tokens=False)
+        sentence = [token for word in self._line.tokens(example.words) for token in word]
         return _Encoded((*before, *sentence, self._line.end), len(before))
 
 
-def _parts(example: Any) -> tuple[str, tuple[str, ...]]:
-    return example.prompt, example.words
+def train_infiller(
+    base: str, corpus: Path, out: Path, config: InfillerConfig, *, init: Path | None = None, quiet: bool = False
+) -> float:
+    """Train an adapter of a base model, which was pulled or is in a folder. The best one is written as peft has it.
 
-
-def train_infiller(base: str, corpus: Path, out: Path, config: InfillerConfig, *, quiet: bool = False) -> float:
-    """Train an adapter for a base model that was pulled, or in a folder; the best one is in ``out`` as peft has it."""
-    from redraft.models.pull import SOURCES, pulled
-
+    ``init`` is an adapter to start from. Returns the best NLL per token on held-out sentences.
+    """
     source = SOURCES.get(base)
     folder, lead = (pulled(base), source.lead) if source else (Path(base), "")
-    text = InfillText(corpus, config.mix)
-    task = InfillerTask(folder, lead, text, InfillText(corpus, config.mix, held_out=True), config)
-    plan = Plan(config.num_tokens, config.learning_rate, 0.03, validate_every=200_000, seed=config.seed)
+    if not llama.can_load(folder):
+        raise InputError(f"{base} is not a model that can be adapted: a Llama in safetensors, in a folder or pulled")
+    text, held_out = InfillText(corpus, config.mix), InfillText(corpus, config.mix, held_out=True)
+    task = InfillerTask(folder, lead, text, held_out, config)
+    if init is not None:
+        task.start_from(load_adapter(init))
+    plan = Plan(config.num_tokens, config.learning_rate, 0.03, validate_every=_VALIDATE_EVERY, seed=config.seed)
     best = train(task, plan, out, quiet=quiet)
     task.module.load_state_dict(load_file(out / BEST))
-    save_adapter(Adapter(config.rank, config.alpha, base, fingerprint(folder), task.module.deltas()), out / "adapter")
+    layers = task.module.deltas()
+    save_adapter(
+        Adapter(config.rank, config.alpha, base, fingerprint(folder), layers, tuple(text.styles)), out / ADAPTER
+    )
     return best

@@ -89,6 +89,14 @@ class InfillText:
         total = sum(share.share for share in shares)
         self._weights = [share.share / total for share in shares]
 
+    @property
+    def styles(self) -> list[str]:
+        """The styles by their share, the largest first."""
+        shares: Counter[str] = Counter()
+        for share in self._shares:
+            shares[share.style] += share.share  # type: ignore[assignment]
+        return [style for style, _ in shares.most_common()]
+
     @cached_property
     def _lowered(self) -> frozenset[str]:
         """Words that are written small inside a sentence more often than with a capital."""

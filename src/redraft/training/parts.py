@@ -13,6 +13,8 @@ from torch import nn
 from redraft import text
 from redraft.errors import InputError
 from redraft.files import ordinary_modes
+from redraft.models.adapter import load_adapter, save_adapter
+from redraft.models.infiller import INFILLER
 from redraft.models.lstm_files import load_network
 from redraft.models.pack import MANIFEST, Pack, write_manifest
 from redraft.models.pieces import SentencePieces
@@ -41,6 +43,7 @@ class Additions:
 
     xlnets: Sequence[str] = ()
     classifier: Path | None = None
+    infiller: Path | None = None
 
     def load_xlnets(self) -> "list[_Xlnet]":
         xlnets = [_Xlnet.of(source) for source in self.xlnets]
@@ -63,20 +66,22 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: Sets) -> Pack:
 
     What cannot be added leaves nothing behind.
     """
-    if not added.xlnets and added.classifier is None:
-        raise InputError("name what to add to the pack: an XLNet language model, a classifier, or both")
+    if not added.xlnets and added.classifier is None and added.infiller is None:
+        raise InputError("name what to add to the pack: an XLNet language model, a classifier or an infiller")
     if empty := [name for name, lines in sets.items() if not lines]:
         raise InputError(f"there is no sentence to measure on: {empty[0]} is empty; give more text")
     in_place = out.resolve() == base.folder.resolve()
     if not in_place and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} is not an empty folder; choose a new one for the pack")
     xlnets = added.load_xlnets()
+    if added.infiller is not None:
+        load_adapter(added.infiller)
     classifier = None if added.classifier is None else load_classifier(added.classifier, pack=base)
     if in_place:
-        return _add(base, out, xlnets, added.classifier, classifier, sets)
+        return _add(base, out, xlnets, added, classifier, sets)
     try:
         shutil.copytree(base.folder, out, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST))
-        return _add(base, out, xlnets, added.classifier, classifier, sets)
+        return _add(base, out, xlnets, added, classifier, sets)
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
         raise
@@ -109,11 +114,11 @@ def _add(
     base: Pack,
     out: Path,
     xlnets: Sequence[_Xlnet],
-    source: Path | None,
+    added: Additions,
     classifier: Classifier | None,
     sets: Sets,
 ) -> Pack:
-    """Everything is loaded by now; ``source`` is where the classifier lies."""
+    """Everything is loaded by now."""
     parts, card = dict(base.parts), dict(base.card)
     for xlnet in xlnets:
         _take_over(out, parts, card, xlnet.orders)
@@ -124,8 +129,10 @@ def _add(
         card[xlnet.part] = {**read_card(xlnet.folder), "nll": costs, "nll_note": _NOTE}
         if beside := {name: found for name, lines in sets.items() if (found := _beside_lstm(base, xlnet, lines))}:
             card[xlnet.part] |= {"nll_of_known_words": beside, "nll_of_known_words_note": _NOTE_KNOWN}
-    if source is not None and classifier is not None:
-        parts[CLASSIFIER], card[CLASSIFIER] = _classifier(out, source, classifier, sets)
+    if added.classifier is not None and classifier is not None:
+        parts[CLASSIFIER], card[CLASSIFIER] = _classifier(out, added.classifier, classifier, sets)
+    if added.infiller is not None:
+        parts[INFILLER], card[INFILLER] = _infiller(out, added.infiller)
     _drop_unused_pieces(out, parts)
     return write_manifest(out, base.name, parts, card)
 
@@ -184,6 +191,16 @@ def _classifier(out: Path, source: Path, loaded: Classifier, sets: Sets) -> tupl
     entry = {"kind": read_config(source)["model_type"], **store_xlnet(out, CLASSIFIER, loaded.network, source)}
     small = Classifier(_in_8_bits(loaded.network), loaded.splitter)
     return entry, {**card, "cost_of_int8": _changed(loaded, small, sets)}
+
+
+def _infiller(out: Path, source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Entry and card of an infiller: an adapter, copied as it is."""
+    adapter = load_adapter(source)
+    _clear(out / INFILLER)
+    save_adapter(adapter, out / INFILLER)
+    base = f"{adapter.base}@{adapter.base_hash}"
+    about = {"base": base, "rank": adapter.rank, "alpha": adapter.alpha, "styles": list(adapter.styles)}
+    return {"kind": "lora", "folder": INFILLER}, {**about, **read_card(source)}
 
 
 def _changed(before: Classifier, after: Classifier, sets: Sets) -> dict[str, dict[str, float]]:
