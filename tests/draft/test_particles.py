@@ -110,10 +110,10 @@ def test_weighted_draws_are_those_of_the_model_given_the_constraints(constraints
     drafter = ParticleDrafter(model)
     rng = np.random.default_rng(0)
     sums: dict[str, float] = defaultdict(float)
-    for _ in range(1000):
+    for _ in range(300):
         for one in drafter.draft(constraints, rng, 8):
             sums[one.sentence.text] += float(np.exp(one.log_weight))
     total = sum(sums.values())
     assert set(sums) <= set(wanted)
     for written, share in wanted.items():
-        assert sums[written] / total == pytest.approx(share, abs=0.03), written
+        assert sums[written] / total == pytest.approx(share, abs=0.05), written

@@ -13,7 +13,10 @@ _LARGEST = 127
 
 
 class EightBits(NamedTuple):
-    """A weight [out, in] as integers [in, out] and the scale of each output."""
+    """A weight [out, in] as integers [in, out] and the scale of each output.
+
+    ``in`` must be at least 2: torch 2.13 returns wrong sums of one product.
+    """
 
     ints: Tensor
     scales: Tensor

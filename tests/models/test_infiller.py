@@ -1,0 +1,136 @@
+"""The infiller: prompts, adapters as peft has them, a decoder that agrees with reading at once, 8 bits."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from making import make_model, make_tokenizer
+
+from redraft.errors import PackError
+from redraft.models import llama
+from redraft.models.adapter import Adapter, LowRank, load_adapter, save_adapter
+from redraft.models.causal_network import Row
+from redraft.models.eight_bits import EightBits
+from redraft.models.hub import fingerprint
+from redraft.models.infiller import Infiller, load_infiller
+from redraft.models.prompts import keywords_prompt, pieces_of, template_prompt
+from redraft.sentence import Constraints
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("base")
+    tokenizer = make_tokenizer()
+    make_model("llama", len(tokenizer)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def make_adapter(base: Path, rank: int = 2) -> Adapter:
+    rng = torch.Generator().manual_seed(1)
+    shapes = {"self_attn.q_proj": (32, 32), "mlp.gate_proj": (32, 32), "mlp.down_proj": (32, 32)}
+    layers = {
+        f"model.layers.{i}.{name}": LowRank(
+            torch.randn(rank, shape[1], generator=rng).bfloat16(), torch.randn(shape[0], rank, generator=rng).bfloat16()
+        )
+        for i in range(2)
+        for name, shape in shapes.items()
+    }
+    return Adapter(rank, 3.0, str(base), fingerprint(base), layers, ("News", "Scene"))
+
+
+def test_prompts() -> None:
+    assert (
+        template_prompt("News", pieces_of(Constraints(("old park", "dog")).start())) == "News: ___ old park ___ dog ___"
+    )
+    filled = pieces_of(Constraints(template="The mayor said ___ in the city.").start())
+    assert template_prompt("News", filled) == "News: The mayor said ___ in the city."
+    assert keywords_prompt("Scene", [("old", "park"), ("dog",)]) == "Scene words: old park / dog"
+
+
+def test_an_adapter_is_what_was_saved(base: Path, tmp_path: Path) -> None:
+    adapter = make_adapter(base)
+    save_adapter(adapter, tmp_path)
+    found = load_adapter(tmp_path)
+    assert (found.rank, found.alpha, found.base_hash, found.styles) == (2, 3.0, adapter.base_hash, adapter.styles)
+    for name, (down, up) in adapter.layers.items():
+        assert torch.equal(found.layers[name].down, down)
+        assert torch.equal(found.layers[name].up, up)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_peft_loads_it_to_the_same_network(base: Path, tmp_path: Path) -> None:
+    from peft import PeftModel
+    from transformers import LlamaForCausalLM
+
+    save_adapter(make_adapter(base), tmp_path)
+    wanted = PeftModel.from_pretrained(LlamaForCausalLM.from_pretrained(base), tmp_path)
+    ids = (5, 9, 100, 7, 42)
+    network, _ = llama.load(base, torch.float32, load_adapter(tmp_path))
+    with torch.inference_mode():
+        assert torch.allclose(network.begin(ids)[0], wanted(torch.tensor([ids])).logits[0, -1], atol=1e-4)
+
+
+def test_a_decoder_agrees_with_reading_at_once(base: Path) -> None:
+    network, _ = llama.load(base, torch.float32)
+    start, rows = (3, 14, 15), [(9, 2, 6), (5, 3, 5), (8, 9, 7)]
+    _, past = network.begin(start)
+    decoder = network.decoder(past, 3, 5)
+    decoder.step([row[0] for row in rows])
+    decoder.select([2, 0, 2])
+    chosen = [rows[2], rows[0], rows[2]]
+    decoder.step([row[1] for row in chosen])
+    logits = decoder.step([row[2] for row in chosen])
+    wanted, _ = network.run([Row(row, past.first(0), 0) for row in chosen], past)
+    assert torch.allclose(logits, wanted[:, -1], atol=1e-4)
+
+
+@given(st.integers(1, 5), st.integers(2, 40), st.integers(1, 9), st.integers(0, 99))
+def test_products_in_eight_bits_are_close(rows: int, width: int, out: int, seed: int) -> None:
+    rng = torch.Generator().manual_seed(seed)
+    x, weight = torch.randn(rows, width, generator=rng), torch.randn(out, width, generator=rng)
+    bound = 0.02 * x.norm(dim=1)[:, None] * weight.norm(dim=1) + 1e-6
+    assert ((EightBits.of(weight).product(x) - x @ weight.t()).abs() <= bound).all()
+
+
+def test_probabilities_given_a_prompt_are_those_of_its_tokens(base: Path) -> None:
+    network, tokenizer = llama.load(base, torch.float32)
+    infiller = Infiller("tiny", network, tokenizer)
+    (found,) = infiller.log_probs("News: ___ dog ___", [("the", "dog", ".")])
+    prompt = tokenizer.encode("News: ___ dog ___\n", add_special_tokens=False)
+    answer = [*infiller.spell((), ("the", "dog", ".")), infiller.tokens.end]
+    logits, _ = network.run(
+        [Row((*prompt, *answer)[1:], network.begin(tuple(prompt[:1]))[1].first(0), 0)],
+        network.begin(tuple(prompt[:1]))[1],
+    )
+    log_dists = logits[0].log_softmax(-1)
+    wanted = sum(float(log_dists[len(prompt) - 2 + i, token]) for i, token in enumerate(answer))
+    assert found == pytest.approx(wanted, abs=1e-3)
+
+
+def test_another_base_or_a_damaged_adapter_is_refused(base: Path, tmp_path: Path) -> None:
+    adapter = make_adapter(base)
+    save_adapter(Adapter(2, 3.0, str(base), "0" * 8, adapter.layers), tmp_path / "other")
+    with pytest.raises(PackError, match="another"):
+        load_infiller(tmp_path / "other")
+    save_adapter(Adapter(3, 3.0, str(base), "", adapter.layers), tmp_path / "rank")
+    with pytest.raises(PackError, match="rank 3"):
+        load_adapter(tmp_path / "rank")
+    save_adapter(adapter, tmp_path / "torn")
+    torn = tmp_path / "torn" / "adapter_model.safetensors"
+    torn.write_bytes(torn.read_bytes()[:100])
+    with pytest.raises(PackError, match="cannot|not hold"):
+        load_adapter(tmp_path / "torn")
+    wide = {"model.layers.0.mlp.up_proj": LowRank(torch.ones(2, 7), torch.ones(32, 2))}
+    save_adapter(Adapter(2, 3.0, str(base), "", wide), tmp_path / "shape")
+    with pytest.raises(PackError, match="shape"):
+        load_infiller(tmp_path / "shape")
+    assert np.isfinite(load_infiller_text(base, adapter, tmp_path))
+
+
+def load_infiller_text(base: Path, adapter: Adapter, tmp_path: Path) -> float:
+    save_adapter(adapter, tmp_path / "good")
+    return load_infiller(tmp_path / "good").log_probs("News: ___", [("a", ".")])[0]
