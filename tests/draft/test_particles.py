@@ -1,21 +1,24 @@
 """Particles: constraints hold in each, and their weights make them draws from the model given the constraints."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from redraft import text
 from redraft.draft.particles import ParticleDrafter
+from redraft.errors import ConstraintError
 from redraft.models.base import Words
 from redraft.models.infiller import TokenTable
 from redraft.sentence import Constraints, Order
 
 # "toward" is "to" and "ward", so that a word may end or be spelled on.
 _TEXTS = ("\n", " to", "To", " us", "Us", "ward", ".")
+_NUM_RUNS = 300
 _END, _START = 0, len(_TEXTS)
 _AFTER = {0: (), 1: (1, 3, 5, 6), 2: (1, 3, 5, 6), 3: (1, 3, 6), 4: (1, 3, 6), 5: (1, 3, 6), 6: (0,), _START: (2, 4)}
 
@@ -107,13 +110,61 @@ CASES = {
 def test_weighted_draws_are_those_of_the_model_given_the_constraints(constraints: Constraints) -> None:
     model = _Toy(3)
     wanted = enumerated(model, constraints)
-    drafter = ParticleDrafter(model)
-    rng = np.random.default_rng(0)
-    sums: dict[str, float] = defaultdict(float)
-    for _ in range(300):
+    drafter, rng = ParticleDrafter(model), np.random.default_rng(0)
+    columns = {written: i for i, written in enumerate(wanted)}
+    weights = np.zeros((_NUM_RUNS, len(wanted)))  # a run's weight of each sentence
+    for run in weights:
         for one in drafter.draft(constraints, rng, 8):
-            sums[one.sentence.text] += float(np.exp(one.log_weight))
-    total = sum(sums.values())
-    assert set(sums) <= set(wanted)
-    for written, share in wanted.items():
-        assert sums[written] / total == pytest.approx(share, abs=0.05), written
+            run[columns[one.sentence.text]] += np.exp(one.log_weight)
+    shares, totals = np.array(list(wanted.values())), weights.sum(1, keepdims=True)
+    errors = weights.sum(0) / totals.sum() - shares
+    deviations = np.sqrt(((weights - totals * shares) ** 2).sum(0)) / totals.sum()
+    assert (np.abs(errors) < 4.5 * deviations + 0.01).all()
+    assert deviations.max() < 0.06  # or the test would see nothing
+
+
+def test_the_same_seed_gives_the_same_particles() -> None:
+    drafts = [ParticleDrafter(_Toy(5)).draft(CASES["two"], np.random.default_rng(7), 6) for _ in range(2)]
+    assert drafts[0] == drafts[1]
+
+
+_WORDS = st.sampled_from(["to", "us", "toward", "to us", "us us toward"])
+
+
+@given(
+    st.lists(_WORDS, min_size=1, max_size=3),
+    st.sampled_from(Order),
+    st.sets(st.sampled_from(["to", "us to", "toward toward"]), max_size=2),
+    st.integers(0, 3),
+    st.integers(0, 4),
+    st.integers(0, 99),
+)
+def test_every_particle_meets_every_constraint(
+    keywords: list[str], order: Order, banned: set[str], more: int, spare: int, seed: int
+) -> None:
+    num_given = sum(len(keyword.split()) for keyword in keywords)
+    try:
+        constraints = Constraints(
+            tuple(keywords), order=order, banned=tuple(banned), min_words=more, max_words=num_given + more + 1 + spare
+        )
+    except ConstraintError:
+        return
+    for one in ParticleDrafter(_Toy(seed)).draft(constraints, np.random.default_rng(seed), 6):
+        assert constraints.met_by(one.sentence.words)
+        assert constraints.met_by(text.tokenise(one.sentence.text))
+        for lock, keyword in enumerate(keywords):
+            held = [word for word, own in zip(one.sentence.words, one.sentence.locks, strict=True) if own == lock]
+            assert held == keyword.split()
+
+
+@given(
+    st.lists(st.sampled_from(["to", "us", "___", "toward", "___"]), min_size=1, max_size=6),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_every_blank_is_filled(pieces: list[str], has_stop: bool, seed: int) -> None:
+    template = " ".join([*pieces, "___", *(["."] if has_stop else [])])
+    constraints = Constraints(template=template)
+    for one in ParticleDrafter(_Toy(seed)).draft(constraints, np.random.default_rng(seed), 6):
+        assert constraints.met_by(one.sentence.words)
+        assert one.sentence.num_empty_gaps == 0

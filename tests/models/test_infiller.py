@@ -122,7 +122,7 @@ def test_another_base_or_a_damaged_adapter_is_refused(base: Path, tmp_path: Path
     save_adapter(adapter, tmp_path / "torn")
     torn = tmp_path / "torn" / "adapter_model.safetensors"
     torn.write_bytes(torn.read_bytes()[:100])
-    with pytest.raises(PackError, match="cannot|not hold"):
+    with pytest.raises(PackError, match="does not hold"):
         load_adapter(tmp_path / "torn")
     wide = {"model.layers.0.mlp.up_proj": LowRank(torch.ones(2, 7), torch.ones(32, 2))}
     save_adapter(Adapter(2, 3.0, str(base), "", wide), tmp_path / "shape")

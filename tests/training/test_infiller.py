@@ -104,6 +104,6 @@ def test_training_learns_resumes_and_writes_what_the_network_loads(base: Path, c
     assert torch.allclose(plain.begin(ids)[0], wanted, atol=1e-3)
     more = train_infiller(str(base), corpus, tmp_path / "more", half, init=tmp_path / "whole" / "adapter", quiet=True)
     assert more < before
+    config = InfillerConfig(num_tokens=100, rank=3, alpha=6.0)
     with pytest.raises(InputError, match="rank 3"):
-        config = InfillerConfig(num_tokens=100, rank=3, alpha=6.0)
         train_infiller(str(base), corpus, tmp_path / "x", config, init=tmp_path / "whole" / "adapter", quiet=True)

@@ -252,8 +252,9 @@ class _Rules:
         for part in sorted(self._left(particle.held), key=lambda part: -len(self._task.parts[part])):
             wanted = self._task.parts[part]
             first = len(words) - len(wanted)
-            is_filled = not self._task.fills_blanks or places[first] > gap_at
-            if first >= 0 and is_filled and _reads_as(words, first, wanted) and places[first] in starts:
+            if first < 0 or (self._task.fills_blanks and places[first] <= gap_at):
+                continue  # a blank before it would stay empty
+            if _reads_as(words, first, wanted) and places[first] in starts:
                 return _Spelled(part, starts[places[first]])
         return None
 
