@@ -12,6 +12,8 @@ from click.testing import CliRunner
 from redraft.app import evaluate as commands
 from redraft.app.evaluate import evaluate
 from redraft.errors import InputError
+from redraft.text import render
+from tests.evaluation.making import sentences
 
 TEXTS = ["The doctor went home .", "A nurse saw the old market .", "The market fell by percent .", "The doctor said ."]
 KEYWORDS = ["doctor", "nurse", "market", "patient"]
@@ -48,16 +50,24 @@ def test_json_has_every_figure(outputs, judge_folder):
     figures = {figure["name"]: figure for figure in result["figures"]}
     assert result["num"] == 4
     assert list(figures) == [
-        *("coverage", "coverage_words", "constraints_met", "nll_token", "nll_word"),
+        *("coverage", "coverage_words", "constraints_met", "coverage_forms", "coverage_forms_all"),
+        *("nll_token", "nll_token_to_human", "nll_word", "keyword_fit"),
         *("bleu2_corpus", "bleu2_corpus_no_bp", "bleu4_corpus", "bleu4_corpus_no_bp"),
         *("bleu2_sentence", "bleu2_sentence_no_bp", "bleu4_sentence", "bleu4_sentence_no_bp"),
-        *("self_bleu4", "distinct2", "entropy4"),
+        *("caption_bleu4", "rouge_l", "cider_d"),
+        *("self_bleu4", "self_bleu4_to_human", "distinct2", "distinct2_to_human", "entropy4", "entropy4_to_human"),
+        "stock_phrases",
         *("repetition_unigram", "repetition_bigram", "repetition_trigram", "repetition_any"),
         *("repetition_unigram_content", "repetition_bigram_content", "repetition_trigram_content"),
-        *("repetition_any_content", "length", "acceptance_all", "acceptance_insert", "seconds", "seconds_per_step"),
+        *("repetition_any_content", "length", "length_to_human"),
+        *("acceptance_all", "acceptance_insert", "seconds", "seconds_per_step"),
     ]
     assert figures["coverage"]["value"] == 75
     assert figures["acceptance_insert"]["value"] == 50
+    left_out = {one["name"]: one["reason"] for one in result["left_out"]}
+    assert left_out["two_sample_accuracy"] == left_out["two_sample_auc"] == "needs at least 20 texts, not 4"
+    # The references differ in their keywords alone, so each is as likely with the next one's.
+    assert left_out["keyword_fit_to_human"].startswith("the references have a keyword_fit of")
     assert f"judge:{judge_folder.name}|sha256:" in figures["nll_token"]["signature"]
     assert all(figure["low"] <= figure["value"] + 1e-9 for figure in figures.values() if figure["low"] is not None)
 
@@ -67,6 +77,47 @@ def test_table_for_people(outputs):
     assert re.search(r"^coverage +75\.000 +30\.064 to 95\.441 +%$", shown, re.MULTILINE)
     assert "nll_token" not in shown
     assert "self_bleu4|case:mixed|tok:redraft|smooth:method1|ci_by:influence|n:4|" in shown
+
+
+def test_what_is_left_out_is_told(outputs, tmp_path, judge_folder):
+    result = run(evaluate, outputs, "--judge", judge_folder)
+    assert "left out: two_sample_accuracy: needs at least 20 texts, not 4\n" in result.stderr
+    assert "left out" not in result.stdout
+    alone = tmp_path / "alone.jsonl"
+    alone.write_text('{"id": 1, "text": "The doctor ."}\n')
+    assert "two_sample_auc: needs references" in run(evaluate, alone, "--judge", judge_folder).stderr
+    assert run(evaluate, alone).stderr == ""
+
+
+def test_many_outputs_are_compared_with_human_text(tmp_path, judge_folder):
+    """Sentences that say one thing over and over, against varied ones."""
+    references = [render(words) for words in sentences(30, seed=1)]
+    lines = [{"id": i, "text": f"The doctor said to the nurse {i} .", "reference": references[i]} for i in range(30)]
+    out, own = tmp_path / "out.jsonl", tmp_path / "own.jsonl"
+    out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    own.write_text("".join(json.dumps({**line, "text": line["reference"]}) + "\n" for line in lines))
+    figures = {
+        f["name"]: f for f in json.loads(run(evaluate, out, "--judge", judge_folder, "--json").stdout)["figures"]
+    }
+    assert figures["two_sample_accuracy"]["value"] > 90
+    assert figures["two_sample_auc"]["value"] > 95
+    assert figures["stock_phrases"]["details"][0] == "doctor said to the (30 of 30)"
+    assert "stock_phrases: doctor said to the (30 of 30); " in run(evaluate, out).stdout
+    human = json.loads(run(evaluate, own, "--judge", judge_folder, "--json").stdout)
+    ratios = [(f["value"], f["low"], f["high"]) for f in human["figures"] if f["name"].endswith("_to_human")]
+    assert ratios == [(1.0, 1.0, 1.0)] * 5
+    assert {one["reason"] for one in human["left_out"]} == {"the outputs are the references"}
+
+
+def test_several_references(outputs, tmp_path):
+    references = tmp_path / "refs.jsonl"
+    lines = [{"id": i, "references": ["Nothing alike", text]} for i, text in enumerate(TEXTS)]
+    references.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = json.loads(run(evaluate, outputs, "--references", references, "--json").stdout)
+    figures = {figure["name"]: figure for figure in result["figures"]}
+    assert figures["rouge_l"]["value"] == pytest.approx(100)
+    assert figures["caption_bleu4"]["value"] == pytest.approx(100)
+    assert "refs:2|" in figures["cider_d"]["signature"]
 
 
 def test_outputs_with_text_alone(tmp_path):

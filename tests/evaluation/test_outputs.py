@@ -98,11 +98,18 @@ def test_any_content_is_read_or_refused(tmp_path_factory, content):
 
 def test_references_by_id_in_any_order(tmp_path):
     path = lines(tmp_path / "refs", {"id": 2, "reference": "Two."}, {"id": "1", "reference": "One.", "k": 3})
-    assert read_references(path, ["1", "2"]) == [("One", "."), ("Two", ".")]
+    assert read_references(path, ["1", "2"]) == [("One.",), ("Two.",)]
 
 
 def test_plain_references_by_place(tmp_path):
-    assert read_references(lines(tmp_path / "refs", "One .", "Two."), ["x", "y"]) == [("One", "."), ("Two", ".")]
+    assert read_references(lines(tmp_path / "refs", "One .", "Two."), ["x", "y"]) == [("One .",), ("Two.",)]
+
+
+def test_several_references(tmp_path):
+    path = lines(tmp_path / "refs", {"id": 1, "references": ["One.", "Uno."]}, {"id": 2, "reference": "Two."})
+    assert read_references(path, ["1", "2"]) == [("One.", "Uno."), ("Two.",)]
+    (output,) = read(tmp_path, {"id": 1, "text": "a", "input": {"keywords": ["a"], "references": ["A b.", "C."]}})
+    assert (output.references, output.reference) == (("A b.", "C."), ("A", "b", "."))
 
 
 @pytest.mark.parametrize(
@@ -117,6 +124,9 @@ def test_plain_references_by_place(tmp_path):
         ([{"id": i, "reference": "One."} for i in (1, 2, 3, 4)], r"has 2 ids \(first: '3'\)"),
         ([{"id": i, "reference": "One."} for i in (1, 2, 2)], "id '2' occurs twice"),
         ([{"id": 1, "reference": "One."}, {"id": 2}], "line 2 has no reference"),
+        ([{"id": 1, "reference": "One."}, {"id": 2, "references": "Two."}], "line 2: references must be a list"),
+        ([{"id": 1, "reference": "One."}, {"id": 2, "references": []}], "line 2: references must be a list"),
+        ([{"id": 1, "reference": "One."}, {"id": 2, "references": ["Two.", 3]}], "line 2 has no reference"),
     ],
 )
 def test_bad_references(tmp_path, records, message):
@@ -126,7 +136,7 @@ def test_bad_references(tmp_path, records, message):
 
 def test_own_references(tmp_path):
     with_one, without = {"id": 1, "text": "a", "reference": "One."}, {"id": 2, "text": "b"}
-    assert own_references(read(tmp_path, with_one)) == [("One", ".")]
+    assert own_references(read(tmp_path, with_one)) == [("One.",)]
     assert own_references(read(tmp_path, without)) is None
     with pytest.raises(InputError, match=r"1 of 2 outputs have no reference \(first: id '2'\)"):
         own_references(read(tmp_path, with_one, without))

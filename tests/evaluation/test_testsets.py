@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.errors import InputError, OutputError
-from redraft.stopwords import is_content
 from redraft.evaluation.testsets import (
     _mask,
     content_words,
@@ -16,6 +15,7 @@ from redraft.evaluation.testsets import (
     write_sets,
 )
 from redraft.sentence import BLANK, Constraints, Template
+from redraft.stopwords import is_content
 from redraft.text import tokenise
 
 SOURCE = """\

@@ -185,6 +185,28 @@ def test_scores_survive_a_kill(run: Run, judge: Path, monkeypatch: pytest.Monkey
         assert path.read_bytes().count(b"\n") == content.count(b"\n")
 
 
+def test_scores_without_features_are_scored_again_for_them(run: Run, judge: Path) -> None:
+    judged = replace(run, judge=str(judge), num=20, systems=("gbs",))
+    done = reproduce(judged, ["table1"], Quiet())
+    assert done is not None
+    (grid,) = [grid for grid in done.results[0].grids if grid.metric == "two_sample_accuracy"]
+    assert [row.system for row in grid.rows] == ["gbs"]  # the human references are not told from themselves
+    (path,) = run.out.glob("scores/*.jsonl")
+    content = path.read_text()
+    about, *records = map(json.loads, content.splitlines())
+    old = [{key: value for key, value in record.items() if key != "features"} for record in records]
+    assert any("features" in record for record in records)
+    path.write_text("".join(json.dumps(line) + "\n" for line in (about, *old)))
+    again = reproduce(judged, ["table1"], Quiet())
+    assert again is not None
+    assert again.results[0].grids[1:] == done.results[0].grids[1:]
+    read = [json.loads(line)["text"] for line in path.read_text().splitlines()[1 + len(old) :]]
+    assert sorted(read) == sorted(record["text"] for record in records if "features" in record)
+    path.write_text(content.replace('"features": "', '"features": "?', 1))
+    with pytest.raises(InputError, match="is not a file of scores"):
+        reproduce(judged, ["table1"], Quiet())
+
+
 def test_a_system_that_is_registered_fills_its_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 

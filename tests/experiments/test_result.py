@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.experiments import pages
-from redraft.experiments.result import Cell, Grid, Group, Result, Row, Sample, from_json, to_json
+from redraft.experiments.result import CLOSEST, Cell, Grid, Group, Result, Row, Sample, from_json, to_json
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 _NUMBERS = st.none() | st.floats(allow_nan=False, allow_infinity=False)
@@ -71,6 +71,10 @@ def test_a_row_of_markdown_stays_a_row(result: Result) -> None:
     lines = [line for line in pages.markdown(result).split("\n") if line.startswith("|")]
     rows = sum(len(grid.rows) + 2 for grid in result.grids) + sum(len(group.samples) + 2 for group in result.groups)
     assert len(lines) >= rows
+
+
+def test_a_ratio_to_human_text_is_best_at_1() -> None:
+    assert pages.heading(Grid("r", "NLL ratio", "", CLOSEST, (), ())) == "NLL ratio (closest to 1 is best)"
 
 
 def test_ours_beside_the_paper() -> None:

@@ -12,8 +12,7 @@ import click
 from redraft.errors import InputError, RedraftError
 
 if TYPE_CHECKING:
-    from redraft.evaluation.evaluate import Judged, Material
-    from redraft.evaluation.judge import Judge
+    from redraft.evaluation.evaluate import Judged, Material, Omission
     from redraft.evaluation.metric import Difference, Figure
     from redraft.evaluation.outputs import Output
     from redraft.evaluation.testsets import TestSet, Words
@@ -24,8 +23,12 @@ _FILE = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("outputs", type=_FILE)
-@click.option("--references", type=_FILE, help="JSON lines with id and reference, or one reference a line.")
-@click.option("--judge", metavar="NAME|DIR", help="The causal language model that scores fluency, e.g. gpt2.")
+@click.option(
+    "--references",
+    type=_FILE,
+    help="JSON lines with id and reference (or references, a list), or one reference a line.",
+)
+@click.option("--judge", metavar="NAME|DIR", help="The causal language model that reads the texts, e.g. gemma-270m.")
 @click.option("--compare", type=_FILE, metavar="OTHER.jsonl", help="Give paired differences to another system.")
 @click.option("--draws", type=int, default=1000, show_default=True, help="Bootstrap draws for the intervals.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
@@ -43,8 +46,9 @@ def evaluate(
 ) -> None:
     """Measure OUTPUTS (a JSON line each, with id and text), every figure with its confidence interval.
 
-    Coverage needs outputs that carry their input, BLEU needs references, NLL needs a judge; what the outputs do not
-    allow is left out.
+    Coverage needs outputs that carry their input, BLEU and ratios to human text need references, NLL and keyword fit
+    need a judge. The two-sample test (50 %: outputs cannot be told from human text) needs references, a judge and 20
+    texts. What the outputs do not allow is left out.
     """
     if draws < 1 or seed < 0:
         raise InputError(f"--draws must be at least 1 and --seed at least 0, not {draws} and {seed}")
@@ -56,13 +60,17 @@ def evaluate(
     systems = [read_outputs(outputs)]
     if compare is not None:
         systems.append(in_order_of(systems[0], read_outputs(compare), compare))
-    metrics = [metrics_of(material) for material in _materials(systems, references, judge)]
-    found = figures(metrics[0], bootstrap)
-    compared = [] if compare is None else differences(metrics[0], metrics[1], bootstrap)
+    measured = [metrics_of(material) for material in _materials(systems, references, judge)]
+    found = figures(measured[0].metrics, bootstrap)
+    left_out = measured[0].left_out
+    compared = [] if compare is None else differences(measured[0].metrics, measured[1].metrics, bootstrap)
     if as_json:
-        click.echo(json.dumps(_as_json(len(systems[0]), found, compared, compare), ensure_ascii=False, indent=2))
+        result = _as_json(len(systems[0]), found, left_out, compared, compare)
+        click.echo(json.dumps(result, ensure_ascii=False, indent=2))
     else:
         _show(found, compared, signatures)
+        for omission in left_out:
+            click.echo(f"left out: {omission.name}: {omission.reason}", err=True)
 
 
 @click.group()
@@ -131,12 +139,9 @@ def _materials(systems: Sequence[Sequence["Output"]], references: Path | None, j
     """What each system is measured on. Files are looked at before a judge is loaded, which takes long."""
     from redraft.evaluation.evaluate import Material
 
-    found = [(_references(system, references), _constraints(system)) for system in systems]
-    judges = _judge(systems, judge)
-    return [
-        Material(system, constraints, wanted, judged)
-        for system, (wanted, constraints), judged in zip(systems, found, judges, strict=True)
-    ]
+    found = [Material(system, _constraints(system), _references(system, references)) for system in systems]
+    judged = None if judge is None else _judge(found, judge)
+    return [dataclasses.replace(material, judged=judged) for material in found]
 
 
 def _references(outputs: Sequence["Output"], path: Path | None) -> list[tuple[str, ...]] | None:
@@ -160,19 +165,17 @@ def _constraints(outputs: Sequence["Output"]) -> list["Constraints"] | None:
     return constraints
 
 
-def _judge(systems: Sequence[Sequence["Output"]], name: str | None) -> list["Judged | None"]:
-    if name is None:
-        return [None] * len(systems)
-    from redraft.evaluation.evaluate import Judged
+def _judge(materials: Sequence["Material"], name: str) -> "Judged":
+    """What the judge says of every text that is needed; each is read once, and all together."""
+    from redraft.evaluation.evaluate import Judged, swapped_texts_to_judge, texts_to_judge
     from redraft.evaluation.judge import load_judge
 
     judge = load_judge(name)
-    return [Judged(_scores(judge, system), judge.settings) for system in systems]
-
-
-def _scores(judge: "Judge", outputs: Sequence["Output"]) -> Any:
-    with _progress(f"judged by {judge.name}", len(outputs)) as advance:
-        return judge.score([one.text for one in outputs], advance)
+    needed = [one for material in materials for one in (*texts_to_judge(material), *swapped_texts_to_judge(material))]
+    texts = list(dict.fromkeys(needed))
+    with _progress(f"judged by {judge.name}", len(texts)) as advance:
+        readings = judge.read(texts, advance)
+    return Judged(dict(zip(texts, readings, strict=True)), judge.settings)
 
 
 @contextmanager
@@ -187,9 +190,14 @@ def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def _as_json(
-    num: int, figures: Sequence["Figure"], differences: Sequence["Difference"], other: Path | None
+    num: int,
+    figures: Sequence["Figure"],
+    left_out: Sequence["Omission"],
+    differences: Sequence["Difference"],
+    other: Path | None,
 ) -> dict[str, Any]:
     result: dict[str, Any] = {"num": num, "figures": [dataclasses.asdict(figure) for figure in figures]}
+    result["left_out"] = [omission._asdict() for omission in left_out]
     if other is not None:
         result["compared_with"] = str(other)
         result["differences"] = [dataclasses.asdict(difference) for difference in differences]
@@ -199,6 +207,9 @@ def _as_json(
 def _show(figures: Sequence["Figure"], differences: Sequence["Difference"], signatures: bool) -> None:
     rows = [(one.name, _number(one.value), _interval(one.low, one.high), one.unit) for one in figures]
     _table(("figure", "value", "95 % interval", "unit"), rows)
+    for one in figures:
+        if one.details:
+            click.echo(f"{one.name}: {'; '.join(one.details)}")
     if differences:
         _table(("difference", "first", "second", "first - second", "95 % interval", "p", "unit"), _rows(differences))
     if signatures:

@@ -10,8 +10,8 @@ from redraft import text
 from redraft.sentence import Action, Constraints
 
 if TYPE_CHECKING:
-    from redraft.sampler import Revision
     from redraft.drafts import Draft
+    from redraft.sampler import Revision
 
 _COLOUR = {Action.REPLACE: "yellow", Action.INSERT: "green", Action.DELETE: "red", Action.SWAP: "cyan"}
 

@@ -1,56 +1,175 @@
-"""All metrics of a system's outputs, and the differences between two systems."""
+"""All metrics of a system's outputs, their ratios to the human references, and the differences between two systems."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
+
+from redraft import text
 from redraft.errors import InputError
+from redraft.evaluation import two_sample
 from redraft.evaluation.bleu import bleu
+from redraft.evaluation.captions import captions, coverage_forms
 from redraft.evaluation.chains import acceptance, length, own_nll, seconds
 from redraft.evaluation.coverage import coverage
 from redraft.evaluation.diversity import distinct, entropy
 from redraft.evaluation.fluency import fluency
-from redraft.evaluation.judge import Score
-from redraft.evaluation.metric import Bootstrap, Difference, Figure, Metric
-from redraft.evaluation.ngrams import Words
+from redraft.evaluation.judge import Reading, Score
+from redraft.evaluation.keyword_fit import Swapped, keyword_fit, swapped_texts
+from redraft.evaluation.metric import Bootstrap, Difference, Figure, Metric, quotient
 from redraft.evaluation.outputs import Output
 from redraft.evaluation.repetition import repetition
 from redraft.evaluation.self_bleu import self_bleu
+from redraft.evaluation.stock_phrases import stock_phrases
+from redraft.numerics import Array
 from redraft.sentence import Constraints
+
+# Metrics that say how near to human text a system is only when they are set against the human references' own.
+RATIOS = ("nll_token", "keyword_fit", "self_bleu4", "distinct2", "entropy4", "length")
+
+_LEAST_HUMAN = 1e-6  # below it a ratio says nothing
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A judge's scores of the outputs, in their order, and the judge's part of the signature."""
+    """A judge's readings of texts, and the judge's part of the signature.
 
-    scores: Sequence[Score]
+    ``readings`` holds all texts that ``texts_to_judge`` asks for. Where those of ``swapped_texts_to_judge`` are
+    missing, keyword fit is left out.
+    """
+
+    readings: Mapping[str, Reading]
     settings: dict[str, str]
+
+    def scores(self, texts: Sequence[str]) -> list[Score]:
+        return [self.readings[one].score for one in texts]
+
+    def features(self, texts: Sequence[str]) -> Array | None:
+        """The features of the texts [texts, size]; None where one has none."""
+        found = [self.readings[one].features for one in texts]
+        known = [one for one in found if one is not None]
+        return np.stack(known).astype(np.float64) if len(known) == len(found) and known else None
 
 
 @dataclass(frozen=True)
 class Material:
-    """What is evaluated. Metrics whose material is None are left out."""
+    """What is evaluated. Metrics whose material is None are left out.
+
+    ``references`` are texts, one or more for each output. Ratios to human text and the two-sample test take the first.
+    """
 
     outputs: Sequence[Output]
     constraints: Sequence[Constraints] | None = None
-    references: Sequence[Words] | None = None
+    references: Sequence[Sequence[str]] | None = None
     judged: Judged | None = None
 
+    @property
+    def human(self) -> "Material | None":
+        """The first references, as if a system had written them."""
+        if self.references is None:
+            return None
+        pairs = zip(self.outputs, self.references, strict=True)
+        outputs = [Output(one.id, several[0], tuple(text.tokenise(several[0]))) for one, several in pairs]
+        return Material(outputs, self.constraints, None, self.judged)
 
-def metrics_of(material: Material) -> list[Metric]:
-    """Every metric that the material allows."""
-    outputs = material.outputs
+    @property
+    def texts(self) -> list[str]:
+        return [one.text for one in self.outputs]
+
+    def swapped(self) -> list[Swapped | None]:
+        """The texts with the keywords of other inputs."""
+        return [] if self.constraints is None else swapped_texts(self.texts, self.constraints)
+
+
+class Omission(NamedTuple):
+    """A metric that was left out, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Every metric that the material allows, and those that the judge could not be used for."""
+
+    metrics: Sequence[Metric]
+    left_out: Sequence[Omission]
+
+
+def texts_to_judge(material: Material) -> list[str]:
+    """The texts that a judge must read: the outputs and the first references."""
+    human = material.human
+    return [*material.texts, *(human.texts if human else ())]
+
+
+def swapped_texts_to_judge(material: Material) -> list[str]:
+    """The texts that a judge must score for keyword fit: outputs and references with other keywords."""
+    human = material.human
+    swapped = [*material.swapped(), *(human.swapped() if human else ())]
+    return [one.text for one in swapped if one is not None]
+
+
+def metrics_of(material: Material) -> Measured:
+    """Every metric that the material allows; next to some of them the ratio to that of the human references."""
+    human = material.human
+    by_people = {} if human is None else {metric.name: metric for metric in _metrics(human, RATIOS)}
+    metrics: list[Metric] = []
+    left_out: list[Omission] = []
+    if material.judged is not None:
+        found = _two_sample(material, human, material.judged)
+        metrics += () if isinstance(found, str) else found
+        left_out += [Omission(name, found) for name in two_sample.NAMES] if isinstance(found, str) else ()
+    for metric in _metrics(material):
+        metrics.append(metric)
+        if metric.name not in by_people:
+            continue
+        name, below = f"{metric.name}_to_human", by_people[metric.name]
+        if below.value > _LEAST_HUMAN:
+            metrics.append(quotient(name, metric, below, over="human"))
+        else:
+            left_out.append(Omission(name, f"the references have a {metric.name} of {below.value:.3g}"))
+    return Measured(metrics, left_out)
+
+
+def _metrics(material: Material, names: Sequence[str] | None = None) -> list[Metric]:
+    """The metrics of the texts themselves; all, or only those of some names."""
+    outputs, judged = material.outputs, material.judged
     words = [one.words for one in outputs]
     found: list[Metric | None] = []
-    if material.constraints is not None:
-        found += coverage(words, material.constraints)
-    if material.judged is not None:
-        found += fluency(words, material.judged.scores, material.judged.settings)
-    found += own_nll(outputs)
-    if material.references is not None:
-        found += bleu(words, material.references)
-    found += [self_bleu(words), distinct(words), entropy(words), *repetition(words)]
-    found += [length(words), *acceptance(outputs), *seconds(outputs)]
-    return [metric for metric in found if metric is not None]
+    if names is None and material.constraints is not None:
+        found += [*coverage(words, material.constraints), *coverage_forms(words, material.constraints)]
+    if judged is not None:
+        found += fluency(words, judged.scores(material.texts), judged.settings)
+        found.append(_keyword_fit(material, judged))
+    if names is None:
+        found += own_nll(outputs)
+    if names is None and material.references is not None:
+        references = [[text.tokenise(one) for one in several] for several in material.references]
+        found += [*bleu(words, [several[0] for several in references]), *captions(words, references)]
+    found += [self_bleu(words), distinct(words), entropy(words)]
+    if names is None:
+        found += [stock_phrases(words), *repetition(words)]
+    found += [length(words), *(() if names else (*acceptance(outputs), *seconds(outputs)))]
+    return [metric for metric in found if metric is not None and (names is None or metric.name in names)]
+
+
+def _keyword_fit(material: Material, judged: Judged) -> Metric | None:
+    swapped = material.swapped()
+    readings = [None if one is None else judged.readings.get(one.text) for one in swapped]
+    if not swapped or any(one is not None and found is None for one, found in zip(swapped, readings, strict=True)):
+        return None
+    others = [None if one is None else one.score for one in readings]
+    return keyword_fit(judged.scores(material.texts), swapped, others, judged.settings)
+
+
+def _two_sample(material: Material, human: Material | None, judged: Judged) -> list[Metric] | str:
+    """The two-sample test, or why it cannot be made."""
+    own, other = judged.features(material.texts), judged.features(human.texts) if human else None
+    reason = two_sample.why_not(material.texts, human.texts if human else None, has_features=own is not None)
+    if reason is not None or own is None or other is None:
+        return reason or "the judge gives no hidden states"
+    return two_sample.two_sample(own, other, judged.settings)
 
 
 def figures(metrics: Sequence[Metric], bootstrap: Bootstrap) -> list[Figure]:

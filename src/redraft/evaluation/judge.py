@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from redraft.errors import InputError
 from redraft.models.pull import SOURCES, pulled
 
@@ -38,6 +41,14 @@ class Score:
     num_tokens: int
 
 
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A text's score, and the mean of the judge's last hidden states over its tokens; None where it has no states."""
+
+    score: Score
+    features: NDArray[np.float32] | None
+
+
 @dataclass(frozen=True)
 class Judge:
     """A loaded judge. ``start`` is read but not scored, ``end`` is scored. ``max_tokens`` is the model's limit."""
@@ -54,12 +65,16 @@ class Judge:
 
     def score(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[Score]:
         """Score each text. ``advance`` hears how many were done with each batch."""
+        return [reading.score for reading in self.read(texts, advance)]
+
+    def read(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[Reading]:
+        """Score each text and keep what its states say of it, in one pass."""
         encoded = [self._encode(one) for one in texts]
-        scores: dict[int, Score] = {}
+        readings: dict[int, Reading] = {}
         for batch in _batches([len(ids) for ids in encoded]):
-            scores |= zip(batch, self._score_batch([encoded[i] for i in batch]), strict=True)
+            readings |= zip(batch, self._read_batch([encoded[i] for i in batch]), strict=True)
             advance(len(batch))
-        return [scores[i] for i in range(len(texts))]
+        return [readings[i] for i in range(len(texts))]
 
     def _encode(self, sentence: str) -> list[int]:
         ids = [*self.start, *self.tokenizer.encode(sentence, add_special_tokens=False), *self.end]
@@ -70,7 +85,7 @@ class Judge:
             )
         return ids
 
-    def _score_batch(self, encoded: Sequence[list[int]]) -> list[Score]:
+    def _read_batch(self, encoded: Sequence[list[int]]) -> list[Reading]:
         import torch
 
         longest = max(map(len, encoded))
@@ -78,26 +93,36 @@ class Judge:
         ids = torch.tensor([one + [one[-1]] * (longest - len(one)) for one in encoded])
         mask = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in encoded])
         with torch.inference_mode():
-            nll = self._token_nll(ids, mask)
+            nll, states = self._token_nll(ids, mask)
         first = len(self.start) - 1
-        return [
+        scores = [
             Score(float(row[first : len(one) - 1].double().sum()), len(one) - len(self.start))
             for row, one in zip(nll, encoded, strict=True)
         ]
+        if states is None:
+            return [Reading(score, None) for score in scores]
+        # A text without tokens is known by the state after the start.
+        spans = [(min(len(self.start), len(one) - len(self.end) - 1), len(one) - len(self.end)) for one in encoded]
+        features = [states[i, start:end].mean(dim=0).numpy() for i, (start, end) in enumerate(spans)]
+        return [Reading(score, one) for score, one in zip(scores, features, strict=True)]
 
-    def _token_nll(self, ids: "Tensor", mask: "Tensor") -> "Tensor":
-        """-log p of each token but the first, given those before it: [sentences, tokens] to [sentences, tokens - 1]."""
+    def _token_nll(self, ids: "Tensor", mask: "Tensor") -> "tuple[Tensor, Tensor | None]":
+        """-log p of each token but the first, given those before it: [sentences, tokens] to [sentences, tokens - 1].
+
+        With it the last hidden states [sentences, at least tokens - 1, size], if the model gives them.
+        """
         from redraft.models.output_layer import log_prob_of
 
         if not self.has_plain_head:
-            log_probs = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits.log_softmax(-1)
-            nll: Tensor = -log_probs[:, :-1].gather(-1, ids[:, 1:, None]).squeeze(-1)
-            return nll
+            found = self.model(input_ids=ids, attention_mask=mask, use_cache=False, output_hidden_states=True)
+            nll: Tensor = -found.logits.log_softmax(-1)[:, :-1].gather(-1, ids[:, 1:, None]).squeeze(-1)
+            states = getattr(found, "hidden_states", None)
+            return nll, states[-1] if states else None
         # All logits of a batch may take half a gigabyte, which costs as much time as to compute them.
         head = self.model.get_output_embeddings()
         hidden = self.model.base_model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state[:, :-1]
-        found = log_prob_of(hidden.flatten(0, 1), ids[:, 1:].flatten(), head.weight, head.bias)
-        return -found.view(hidden.shape[:2])
+        log_probs = log_prob_of(hidden.flatten(0, 1), ids[:, 1:].flatten(), head.weight, head.bias)
+        return -log_probs.view(hidden.shape[:2]), hidden
 
 
 def load_judge(name_or_folder: str) -> Judge:

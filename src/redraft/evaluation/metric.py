@@ -6,7 +6,7 @@ on the same draws.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -20,13 +20,18 @@ _FEWEST = 3  # sentences; an interval from fewer would say nothing
 
 @dataclass(frozen=True)
 class Metric:
-    """Statistics of each sentence [sentences, columns] and how sums of them [draws, columns] make values [draws]."""
+    """Statistics of each sentence [sentences, columns] and how sums of them [draws, columns] make values [draws].
+
+    ``least`` is the lowest value that is possible. ``details`` are lines that explain the value, shown below the table.
+    """
 
     name: str
     unit: str
     statistics: Array
     aggregate: Callable[[Array], Array]
     settings: Mapping[str, str]
+    least: float = 0.0
+    details: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.statistics)
@@ -49,6 +54,7 @@ class Figure:
     high: float | None
     unit: str
     signature: str
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +92,16 @@ class Bootstrap:
         Where all sentences say the same, every draw would too, and an interval of no width says more than is known.
         """
         if len(metric) >= _FEWEST and _is_yes_or_no(metric):
-            ends = self._wilson(metric)
-            return Figure(metric.name, metric.value, *ends, metric.unit, self._signature(metric, ci_by="wilson"))
+            ends, signature = self._wilson(metric), self._signature(metric, ci_by="wilson")
+            return Figure(metric.name, metric.value, *ends, metric.unit, signature, metric.details)
         most = _YES if metric.unit == "%" else np.inf
-        drawn = _values(metric, counts).clip(0.0, most)  # an influence may reach beyond what is possible
-        return Figure(
-            metric.name, metric.value, *self._interval(drawn, len(metric)), metric.unit, self._signature(metric)
-        )
+        drawn = _values(metric, counts).clip(metric.least, most)  # an influence may reach beyond what is possible
+        low, high = self._interval(drawn, len(metric))
+        return Figure(metric.name, metric.value, low, high, metric.unit, self._signature(metric), metric.details)
 
     def quotient(self, name: str, first: Metric, second: Metric, counts: Array, **settings: str) -> Figure:
         """The first over the second, which is for the same inputs; both from the same draws."""
-        drawn = ratio(np.column_stack([_values(first, counts), _values(second, counts)]))
-        low, high = self._interval(drawn, len(first))
-        signature = self._signature(replace(first, name=name), **settings)
-        return Figure(name, first.value / second.value, low, high, "", signature)
+        return self.figure(quotient(name, first, second, **settings), counts)
 
     def _wilson(self, metric: Metric) -> tuple[float, float]:
         num, z = len(metric), NormalDist().inv_cdf((1 + self.confidence) / 2)
@@ -160,6 +162,17 @@ def ratio(sums: Array) -> Array:
     """First column over second; not a number where the second is zero."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(sums[:, 0] / sums[:, 1])
+
+
+def quotient(name: str, first: Metric, second: Metric, **settings: str) -> Metric:
+    """The first metric over the second, as a metric; sentence i of both must be for the same input."""
+    width = first.statistics.shape[1]
+
+    def divide(sums: Array) -> Array:
+        return ratio(np.column_stack([first.aggregate(sums[:, :width]), second.aggregate(sums[:, width:])]))
+
+    statistics = np.hstack([first.statistics, second.statistics])
+    return Metric(name, "", statistics, divide, {**first.settings, **settings}, min(first.least, 0.0))
 
 
 def mean(name: str, unit: str, values: Sequence[float] | Array, **settings: str) -> Metric:

@@ -10,6 +10,7 @@ from redraft import text
 from redraft.errors import InputError
 from redraft.sentence import Action
 
+_REFERENCES = ("reference", "references")  # the keys of one sentence and of a list of them
 _MOST = 1e15  # of steps or seconds; keeps infinity and numbers that no float holds out
 
 
@@ -29,12 +30,17 @@ class Output:
     text: str
     words: tuple[str, ...]
     input: Mapping[str, Any] = field(default_factory=dict)
-    reference: tuple[str, ...] | None = None
+    references: tuple[str, ...] = ()  # texts, one or more that a person wrote for the same input
     steps: int | None = None
     seconds: float | None = None
     nll: float | None = None  # per word, by the model that decided
     target: str | None = None  # the name of that model
     trace: tuple[Step, ...] = ()
+
+    @property
+    def reference(self) -> tuple[str, ...] | None:
+        """The words of the first reference."""
+        return tuple(text.tokenise(self.references[0])) if self.references else None
 
 
 def read_outputs(path: Path) -> list[Output]:
@@ -47,7 +53,10 @@ def read_outputs(path: Path) -> list[Output]:
 
 
 def read_references(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
-    """References of the given ids: JSON lines with id and reference, or plain text, a line for each in their order."""
+    """The texts of one or more references for each of the given ids.
+
+    The file has JSON lines with id and reference (or references, a list), or plain text, a line each in their order.
+    """
     lines = _lines(path)
     if not any(lines):
         raise InputError(f"{path} is empty; give a reference for each of the {len(ids)} outputs")
@@ -55,16 +64,16 @@ def read_references(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
         return _references_by_id(path, ids)
     if len(lines) != len(ids):
         raise InputError(f"{path} has {len(lines)} references for {len(ids)} outputs; give one a line, in their order")
-    return [_reference(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+    return [_references({"reference": line}, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
 
 
 def own_references(outputs: Sequence[Output]) -> list[tuple[str, ...]] | None:
-    """The references that the outputs carry; None where no output has one."""
-    found = [one.reference for one in outputs if one.reference is not None]
+    """The references that the outputs carry, as texts; None where no output has one."""
+    found = [one.references for one in outputs if one.references]
     if not found:
         return None
     if len(found) < len(outputs):
-        lacking = next(one.id for one in outputs if one.reference is None)
+        lacking = next(one.id for one in outputs if not one.references)
         raise InputError(
             f"{len(outputs) - len(found)} of {len(outputs)} outputs have no reference (first: id {lacking!r}); "
             f"give all with --references FILE"
@@ -84,7 +93,7 @@ def in_order_of(outputs: Sequence[Output], others: Sequence[Output], where: Path
 
 def _asked(output: Output) -> tuple[Any, ...]:
     """What two outputs must have in common to be compared."""
-    return tuple(output.input.get(name) for name in ("keywords", "template", "reference"))
+    return tuple(output.input.get(name) for name in ("keywords", "template", *_REFERENCES))
 
 
 def _references_by_id(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
@@ -92,7 +101,7 @@ def _references_by_id(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
     found = [name for name, _, _ in records]
     _refuse_doubled(found, path)
     _refuse_other_ids(ids, found, path)
-    by_id = {name: _reference(record.get("reference"), where) for name, record, where in records}
+    by_id = {name: _references(record, where) for name, record, where in records}
     return [by_id[name] for name in ids]
 
 
@@ -156,14 +165,14 @@ def output_of(record: Mapping[str, Any], where: str) -> Output:
     if given is not None and not isinstance(given, dict):
         raise InputError(f"{where}: input must be an object, not {_kind(given)}")
     given = given or {}
-    reference = given.get("reference", record.get("reference"))
+    carrier = next((one for one in (given, record) if any(one.get(key) is not None for key in _REFERENCES)), None)
     steps = _number(record, "steps", where)
     return Output(
         id=_id(record, where),
         text=shown,
         words=tuple(text.tokenise(shown)),
         input=given,
-        reference=None if reference is None else _reference(reference, where),
+        references=() if carrier is None else _references(carrier, where),
         steps=None if steps is None else int(steps),
         seconds=_number(record, "seconds", where),
         nll=_number(record, "nll", where, least=-_MOST),
@@ -179,10 +188,13 @@ def _id(record: Mapping[str, Any], where: str) -> str:
     return str(value)
 
 
-def _reference(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, str) or not value.strip():
+def _references(record: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    values = record["references"] if record.get("references") is not None else [record.get("reference")]
+    if not isinstance(values, list) or not values:
+        raise InputError(f"{where}: references must be a list of sentences")
+    if not all(isinstance(value, str) and value.strip() for value in values):
         raise InputError(f"{where} has no reference; give the sentence as text")
-    return tuple(text.tokenise(value))
+    return tuple(values)
 
 
 def _number(record: Mapping[str, Any], key: str, where: str, least: float = 0) -> float | None:

@@ -16,9 +16,9 @@ import numpy as np
 
 from redraft import text
 from redraft.errors import ConstraintError, InputError
-from redraft.stopwords import is_content
 from redraft.files import replacing
 from redraft.sentence import BLANK, Constraints
+from redraft.stopwords import is_content
 
 Strategy = Literal["random", "middle"]
 Words = tuple[str, ...]

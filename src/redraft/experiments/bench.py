@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from redraft.evaluation.evaluate import Material, figures, metrics_of
-from redraft.evaluation.metric import Bootstrap, Figure, Metric
+from redraft.evaluation.evaluate import Judged, Material, figures, metrics_of
+from redraft.evaluation.metric import Bootstrap, Figure
 from redraft.evaluation.outputs import Output
 from redraft.experiments import outputs
 from redraft.experiments.outputs import HUMAN, TEMPLATE, Job, Record
@@ -29,7 +29,6 @@ class Bench:
             for name in set(SYSTEMS) - set(choose(run.systems))
         }
         self._records: dict[tuple[str, str], list[Record]] = {}
-        self._metrics: dict[tuple[str, str, int], list[Metric]] = {}
         self._figures: dict[tuple[str, str, int], Figures] = {}
 
     def absence(self, system: str) -> str | None:
@@ -76,30 +75,19 @@ class Bench:
             return {}
         key = system, test_set, steps or self.run.steps
         if key not in self._figures:
-            found = figures(self._measured(*key), Bootstrap())
+            found = figures(metrics_of(self.material(*key)).metrics, Bootstrap())
             self._figures[key] = {figure.name: figure for figure in found}
         return self._figures[key]
 
-    def over_human(self, name: str, metric: str, system: str, test_set: str, steps: int) -> Figure | None:
-        """A metric of a system over that of the human references; None where one of them is not there."""
-        if not self.has(system, test_set):
-            return None
-        pair = self._measured(system, test_set, steps), self._measured(HUMAN, test_set, self.run.steps)
-        chosen = [found for metrics in pair for found in metrics if found.name == metric]
-        if len(chosen) < len(pair):
-            return None
-        bootstrap = Bootstrap()
-        return bootstrap.quotient(name, chosen[0], chosen[1], bootstrap.counts(len(chosen[0])), over=HUMAN)
+    def material(self, system: str, test_set: str, steps: int) -> Material:
+        """What a system is measured on, with the judge's scores as far as they are there."""
+        found = self.outputs(system, test_set, steps)
+        return Material(
+            found,
+            constraints=[item.constraints for item in self.sets[test_set]],
+            references=[one.references for one in found],
+            judged=self._judged() if system != TEMPLATE else None,
+        )
 
-    def _measured(self, system: str, test_set: str, steps: int) -> list[Metric]:
-        key = system, test_set, steps
-        if key not in self._metrics:
-            found = self.outputs(*key)
-            material = Material(
-                found,
-                constraints=[item.constraints for item in self.sets[test_set]],
-                references=[one.reference or () for one in found],
-                judged=self.scores.judged(found) if self.scores and system != TEMPLATE else None,
-            )
-            self._metrics[key] = metrics_of(material)
-        return self._metrics[key]
+    def _judged(self) -> Judged | None:
+        return None if self.scores is None else self.scores.judged

@@ -16,7 +16,7 @@ from redraft.experiments.experiment import (
     judge_name,
     judge_notes,
     nothing,
-    texts_of,
+    texts_to_score,
 )
 from redraft.experiments.outputs import HUMAN
 from redraft.experiments.pictures import colour_of, new_figure, save, short_title, tidy
@@ -51,15 +51,15 @@ def _acceptance(bench: Bench, lines: Sequence[Line]) -> tuple[Grid, ...]:
     return tuple(grid(bench, metric, lines, KEYWORDS) for metric in metrics)
 
 
-def _along_steps(bench: Bench, metric: str, title: str, unit: str, published: paper.Figures) -> Grid:
+def _along_steps(bench: Bench, metric: Metric) -> Grid:
     """A metric after fewer and more steps, and that of the human references."""
     steps = bench.run.checkpoints
     stated = {bench.run.own_steps(s): s for s in (50, 200)}
 
     def cell(line: Line, own: int) -> Cell:
         key = f"{line.title} ({stated.get(own)})"
-        value = published[key][len(KEYWORDS) - 1] if key in published else None
-        found = bench.figures(line.system, _MOST.set, own).get(metric)
+        value = metric.paper[key][len(KEYWORDS) - 1] if key in metric.paper else None
+        found = bench.figures(line.system, _MOST.set, own).get(metric.name)
         return Cell(found.value, found.low, found.high, value, found.signature) if found else Cell(paper=value)
 
     lines = (*FIGURE2, Line("Human Reference", HUMAN))
@@ -67,16 +67,18 @@ def _along_steps(bench: Bench, metric: str, title: str, unit: str, published: pa
         Row(line.title, line.system, tuple(cell(line, own) for own in steps), bench.absence(line.system) or "")
         for line in lines
     )
-    return Grid(metric, title, unit, "lower", tuple(f"{own} steps" for own in steps), rows)
+    columns = tuple(f"{own} steps" for own in steps)
+    return Grid(metric.name, metric.title, metric.unit, metric.better, columns, rows)
 
 
 def _figure2(bench: Bench) -> Result:
     about = f"after so many steps, {_MOST.title}"
     nll_title = f"NLL per token by {judge_name(bench)} {about}"
-    steps = (
-        _along_steps(bench, "nll_token", nll_title, "nats", paper.TABLE1["nll"]),
-        _along_steps(bench, "self_bleu4", f"Self-BLEU-4 {about}", "%", paper.TABLE1["self_bleu4"]),
+    metrics = (
+        Metric("nll_token", nll_title, "nats", "", paper.TABLE1["nll"]),
+        Metric("self_bleu4", f"Self-BLEU-4 {about}", "%", "lower", paper.TABLE1["self_bleu4"]),
     )
+    steps = tuple(_along_steps(bench, metric) for metric in metrics)
     notes = (
         _LOGS,
         "The paper's points in b and c are those of its Table 1, after 50 and 200 steps or our share of them.",
@@ -176,6 +178,6 @@ def _split(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[flo
 
 
 EXPERIMENTS = (
-    Experiment("figure2", _looks, _figure2, texts_of, _draw2),
+    Experiment("figure2", _looks, _figure2, texts_to_score, _draw2),
     Experiment("figure3", all_pairs(FIGURE3, KEYWORDS), _figure3, nothing, _draw3),
 )

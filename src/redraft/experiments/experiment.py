@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from redraft.evaluation.evaluate import swapped_texts_to_judge, texts_to_judge
 from redraft.evaluation.metric import Figure
 from redraft.experiments import paper
 from redraft.experiments.bench import Bench
 from redraft.experiments.outputs import HUMAN, TEMPLATE, Job
-from redraft.experiments.result import Cell, Grid, Result, Row
+from redraft.experiments.result import CLOSEST, Cell, Grid, Result, Row
 from redraft.experiments.run import Run
+from redraft.experiments.scores import Texts
 from redraft.experiments.sets import Column
 from redraft.recipes import RECIPES
 
@@ -59,7 +61,7 @@ class Experiment:
     name: str
     looks: Callable[[Run], Iterable[Look]]
     build: Build
-    judged: Callable[[Bench, Iterable[Look]], list[str]]
+    judged: Callable[[Bench, Iterable[Look]], Texts]
     draw: Draw
 
 
@@ -74,20 +76,31 @@ def jobs_of(bench: Bench, looks: Iterable[Look]) -> list[Job]:
     return [job for job in jobs if bench.has(job.system, job.set) and not bench.is_left_out(job.system)]
 
 
-def texts_of(bench: Bench, looks: Iterable[Look]) -> list[str]:
-    """What the judge has to score."""
-    wanted = [look for look in looks if look.system != TEMPLATE and bench.has(look.system, look.set)]
-    return [one.text for look in wanted for one in bench.outputs(*look)]
+def texts_to_read(bench: Bench, looks: Iterable[Look]) -> Texts:
+    """For NLL, the two-sample test and keyword fit."""
+    materials = [bench.material(*look) for look in _judged(bench, looks)]
+    read = [text for material in materials for text in texts_to_judge(material)]
+    return Texts(read, [text for material in materials for text in swapped_texts_to_judge(material)])
 
 
-def nothing(bench: Bench, looks: Iterable[Look]) -> list[str]:
+def texts_to_score(bench: Bench, looks: Iterable[Look]) -> Texts:
+    """For NLL and its ratio to the human references."""
+    materials = [bench.material(*look) for look in _judged(bench, looks)]
+    return Texts(scored=[text for material in materials for text in texts_to_judge(material)])
+
+
+def _judged(bench: Bench, looks: Iterable[Look]) -> list[Look]:
+    return [look for look in looks if look.system != TEMPLATE and bench.has(look.system, look.set)]
+
+
+def nothing(bench: Bench, looks: Iterable[Look]) -> Texts:
     """For experiments without a judge."""
-    return []
+    return Texts()
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of ``evaluation``, what a table calls it, and the paper's figures for it."""
+    """A metric of ``evaluation``, what a table calls it, which way is better, and the paper's figures for it."""
 
     name: str
     title: str
@@ -96,7 +109,14 @@ class Metric:
     paper: paper.Figures
 
 
-Find = Callable[[Line, Column], Figure | None]
+def ratio_to_human(bench: Bench, published: paper.Figures, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
+    """NLL over that of the human references: what different judges say can be compared so."""
+    stated = {
+        name: tuple(None if value is None else value / paper.HUMAN_NLL for value in values)
+        for name, values in published.items()
+    }
+    metric = Metric("nll_token_to_human", "NLL as a ratio to the human reference", "", CLOSEST, stated)
+    return grid(bench, metric, lines, columns)
 
 
 def grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
@@ -105,24 +125,6 @@ def grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[
     def find(line: Line, column: Column) -> Figure | None:
         return bench.figures(line.system, column.set, line.own_steps(bench.run)).get(metric.name)
 
-    return _grid(bench, metric, lines, columns, find)
-
-
-def ratio_to_human(bench: Bench, published: paper.Figures, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
-    """NLL over that of the human references: what different judges say can be compared so."""
-    stated = {
-        name: tuple(None if value is None else value / paper.HUMAN_NLL for value in values)
-        for name, values in published.items()
-    }
-    metric = Metric("nll_ratio", "NLL as a ratio to the human reference", "", "lower", stated)
-
-    def find(line: Line, column: Column) -> Figure | None:
-        return bench.over_human("nll_ratio", "nll_token", line.system, column.set, line.own_steps(bench.run))
-
-    return _grid(bench, metric, lines, columns, find)
-
-
-def _grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[Column], find: Find) -> Grid:
     rows = (
         Row(
             line.shown(bench.run),
@@ -152,9 +154,7 @@ def judge_name(bench: Bench) -> str:
 
 
 def nll(bench: Bench, published: paper.Figures) -> Metric:
-    return Metric(
-        "nll_token", f"NLL per token by {judge_name(bench)}; the paper's by GPT-2", "nats", "lower", published
-    )
+    return Metric("nll_token", f"NLL per token by {judge_name(bench)}; the paper's by GPT-2", "nats", "", published)
 
 
 def judge_notes(bench: Bench) -> list[str]:

@@ -16,6 +16,7 @@ from redraft.experiments.experiment import Experiment, Look, judge_name, judge_n
 from redraft.experiments.pictures import dots
 from redraft.experiments.result import Cell, Grid, Result, Row
 from redraft.experiments.run import Run
+from redraft.experiments.scores import Texts
 from redraft.experiments.systems import NOT_YET
 from redraft.models.lstm_files import load_network
 from redraft.models.xlnet import Order
@@ -44,8 +45,8 @@ def _sentences(run: Run) -> list[Words]:
     return [found[i] for i in order]
 
 
-def _judged(bench: Bench, looks: Iterable[Look]) -> list[str]:
-    return [text.detokenise(words) for words in _sentences(bench.run)]
+def _judged(bench: Bench, looks: Iterable[Look]) -> Texts:
+    return Texts(scored=[text.detokenise(words) for words in _sentences(bench.run)])
 
 
 def _table5(bench: Bench) -> Result:
@@ -147,9 +148,10 @@ def _nlls(
 def _by_judge(bench: Bench, sentences: Sequence[Words]) -> tuple[Metric | None, Metric | None]:
     if bench.scores is None:
         return None, None
-    judged = bench.scores.judged_texts([text.detokenise(words) for words in sentences])
-    losses = [score.nll for score in judged.scores]
-    tokens = [float(score.num_tokens) for score in judged.scores]
+    judged = bench.scores.judged
+    scores = judged.scores([text.detokenise(words) for words in sentences])
+    losses = [score.nll for score in scores]
+    tokens = [float(score.num_tokens) for score in scores]
     words = [len(one) + 1.0 for one in sentences]
     return (
         share("nll_token", "nats", losses, tokens, **judged.settings),

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from redraft.experiments.result import Cell, Grid, Group, Result, Row
+from redraft.experiments.result import CLOSEST, Cell, Grid, Group, Result, Row
 
 _FIELDS = ("result", "metric", "unit", "row", "system", "note", "column", "ours", "low", "high", "paper", "signature")
 _SAMPLE_FIELDS = ("result", "given", "row", "system", "note", "ours", "paper")
@@ -26,7 +26,7 @@ def interval(cell: Cell, unit: str) -> str:
 def heading(grid: Grid) -> str:
     """What a grid shows, in words."""
     about = [grid.unit] if grid.unit else []
-    about += [f"{grid.better} is better"] if grid.better else []
+    about += [f"{grid.better} is {'best' if grid.better == CLOSEST else 'better'}"] if grid.better else []
     return grid.title + (f" ({', '.join(about)})" if about else "")
 
 

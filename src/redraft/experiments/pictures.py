@@ -10,7 +10,7 @@ from redraft.errors import OutputError
 from redraft.experiments.bench import Bench
 from redraft.experiments.outputs import HUMAN
 from redraft.experiments.pages import heading
-from redraft.experiments.result import Grid, Group, Result, Row
+from redraft.experiments.result import CLOSEST, Grid, Group, Result, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,6 +59,8 @@ def _plot(axes: "Axes", grid: Grid) -> None:
                 axes.plot(cell.ours, y, "o", color=colour, markersize=4.5)
             if cell.paper is not None:
                 axes.plot(cell.paper, y, "D", color=colour, markersize=4.5, fillstyle="none")
+    if grid.better == CLOSEST:
+        axes.axvline(1.0, color=_GREY, linewidth=1.0, linestyle="--")
     axes.set_yticks(range(len(rows)), [short_title(row) for row in rows], parse_math=False, fontsize=8)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_title(heading(grid), fontsize=9, parse_math=False, wrap=True)

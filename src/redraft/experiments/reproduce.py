@@ -16,7 +16,7 @@ from redraft.experiments.experiment import Experiment, Look, jobs_of
 from redraft.experiments.outputs import Watch, units_missing, write_missing
 from redraft.experiments.result import Result, to_json
 from redraft.experiments.run import Run
-from redraft.experiments.scores import UNITS, Scores
+from redraft.experiments.scores import UNITS, Scores, Texts
 from redraft.experiments.systems import SYSTEMS, choose
 from redraft.files import replacing, sha256
 from redraft.models.pack import Pack, open_pack
@@ -97,8 +97,9 @@ def _begin(bench: Bench, looks: Sequence[Look], watch: Watch) -> None:
     watch.begin(units_missing(run, jobs_of(bench, looks), bench.sets) + num_texts * UNITS)
 
 
-def _judged(bench: Bench, experiments: Sequence[Experiment]) -> list[str]:
-    return [text for one in experiments for text in one.judged(bench, one.looks(bench.run))]
+def _judged(bench: Bench, experiments: Sequence[Experiment]) -> Texts:
+    found = [one.judged(bench, one.looks(bench.run)) for one in experiments]
+    return Texts([text for one in found for text in one.read], [text for one in found for text in one.scored])
 
 
 def _claim(run: Run, pack: Pack) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from redraft.errors import InputError
 
+CLOSEST = "closest to 1"
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -32,7 +34,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One metric: systems down, test sets (or steps, or scores) across. ``better`` is "lower", "higher" or empty."""
+    """One metric: systems down, test sets (or steps, or scores) across.
+
+    ``better`` is "lower", "higher", CLOSEST (a ratio to human text, of which 1 is the best) or empty.
+    """
 
     metric: str
     title: str

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from redraft.drafts import Settings
 from redraft.errors import InputError
 from redraft.experiments import paper
 from redraft.models.pack import DEFAULT
-from redraft.drafts import Settings
 
 # Steps of the paper's chains after which drafts are looked at: its rows of 50 and 60 steps, and points for Figure 2.
 _LOOKED_AT = (10, 20, 50, 60, 100, 150, 200)

@@ -1,14 +1,20 @@
-"""The judge's scores, kept by text in a file of their own: a text is scored once, whoever wrote it."""
+"""The judge's scores, kept by text in a file of their own: a text is scored once, whoever wrote it.
 
+A record holds a text's NLL and, for texts that were read for the two-sample test, its features in half precision.
+"""
+
+import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.evaluate import Judged
-from redraft.evaluation.judge import Score, load_judge
-from redraft.evaluation.outputs import Output
+from redraft.evaluation.judge import Reading, Score, load_judge
 from redraft.experiments.outputs import Watch
 from redraft.models.pull import SOURCES, is_pulled
 from redraft.recipes import RECIPES
@@ -23,30 +29,37 @@ def default_judge() -> str | None:
     return next((name for name in sorted(SOURCES, key=deciding.__contains__) if is_pulled(name)), None)
 
 
+class Texts(NamedTuple):
+    """What a judge is needed for: texts that it reads with its features, and texts that it only scores."""
+
+    read: Sequence[str] = ()
+    scored: Sequence[str] = ()
+
+
 class Scores:
     """Scores by text. The file's first line says whose they are."""
 
     def __init__(self, path: Path, judge: str):
         self._path, self.judge = path, judge
         self.settings: Mapping[str, str] = {}
-        self._scores: dict[str, Score] = {}
+        self._readings: dict[str, Reading] = {}
+        self._read_texts: set[str] = set()  # those whose features were asked for, whether or not the judge has any
         if path.exists():
             self._read()
 
-    def missing(self, texts: Iterable[str]) -> list[str]:
-        """The different texts that have no score yet."""
-        return [text for text in dict.fromkeys(texts) if text not in self._scores]
+    def missing(self, texts: Texts) -> list[str]:
+        """The different texts that have no score yet, or no features where they are to be read."""
+        unread = [one for one in texts.read if one not in self._read_texts]
+        return list(dict.fromkeys([*unread, *(one for one in texts.scored if one not in self._readings)]))
 
-    def judged(self, outputs: Iterable[Output]) -> Judged:
-        """Scores of outputs that were scored before."""
-        return self.judged_texts(one.text for one in outputs)
+    @property
+    def judged(self) -> Judged:
+        """Everything that was scored before."""
+        return Judged(self._readings, dict(self.settings))
 
-    def judged_texts(self, texts: Iterable[str]) -> Judged:
-        return Judged([self._scores[one] for one in texts], dict(self.settings))
-
-    def add(self, texts: Iterable[str], watch: Watch) -> bool:
+    def add(self, texts: Texts, watch: Watch) -> bool:
         """Score what is missing; false where it was stopped."""
-        left = self.missing(texts)
+        left, read = self.missing(texts), set(texts.read)
         if not left:
             return True
         watch.say(f"judged by {self.judge}: {len(left)} sentences")
@@ -63,10 +76,13 @@ class Scores:
                 if watch.stopped():
                     return False
                 chunk = left[start : start + _CHUNK]
-                scores = judge.score(chunk, lambda num: watch.advance(num * UNITS))
-                self._scores |= zip(chunk, scores, strict=True)
-                pairs = zip(chunk, scores, strict=True)
-                self._keep(file, [{"text": t, "nll": s.nll, "num_tokens": s.num_tokens} for t, s in pairs])
+                readings = judge.read(chunk, lambda num: watch.advance(num * UNITS))
+                pairs = list(zip(chunk, readings, strict=True))
+                records = [_record(text, reading, with_features=text in read) for text, reading in pairs]
+                self._keep(file, records)
+                # As the file has them, so that a run that resumes gives the same figures.
+                for record in records:
+                    self._take(record)
         return True
 
     def _append(self) -> IO[str]:
@@ -94,6 +110,32 @@ class Scores:
                 if number == 0:
                     self.settings = {str(key): str(value) for key, value in record["settings"].items()}
                 else:
-                    self._scores[record["text"]] = Score(float(record["nll"]), int(record["num_tokens"]))
+                    self._take(record)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{self._path} is not a file of scores ({error}); move it away") from error
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        self._readings[record["text"]] = _reading(record)
+        if "features" in record:
+            self._read_texts.add(record["text"])
+
+
+def _record(text: str, reading: Reading, *, with_features: bool) -> dict[str, Any]:
+    record = {"text": text, "nll": reading.score.nll, "num_tokens": reading.score.num_tokens}
+    if not with_features:
+        return record
+    if reading.features is None:
+        return {**record, "features": ""}
+    return {**record, "features": base64.b64encode(reading.features.astype("<f2").tobytes()).decode()}
+
+
+def _reading(record: Mapping[str, Any]) -> Reading:
+    """A reading from its record; ValueError, KeyError or TypeError where it is none."""
+    score = Score(float(record["nll"]), int(record["num_tokens"]))
+    return Reading(score, _features(record.get("features")))
+
+
+def _features(given: str | None) -> NDArray[np.float32] | None:
+    if not given:
+        return None
+    return np.frombuffer(base64.b64decode(given, validate=True), "<f2").astype(np.float32)
