@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from redraft.errors import InputError
+from redraft.revise.rewrite import Rewrite
 from redraft.sampler import Revision
 from redraft.sentence import Constraints, Order, Sentence
 
@@ -61,7 +62,8 @@ class Particle:
 class Draft:
     """A finished sentence. ``nll`` is per word under the target, ``steps`` are those of its chain.
 
-    ``trace`` tells the chain's revisions from its ``start`` on, ``particles`` what else the infiller wrote.
+    ``trace`` tells the chain's revisions from its ``start`` on. Of the infiller, ``particles`` are what else it wrote
+    and ``rewrites`` the stretches that were written anew.
     """
 
     text: str
@@ -75,6 +77,7 @@ class Draft:
     start: Sentence | None = field(default=None, repr=False)
     earlier: tuple[Earlier, ...] = field(default=(), repr=False)
     particles: tuple[Particle, ...] = field(default=(), repr=False)
+    rewrites: tuple[Rewrite, ...] = field(default=(), repr=False)
 
 
 Observer = Callable[[int, Sentence, float], bool]  # step, best draft so far, its nll; false ends the work

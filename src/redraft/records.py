@@ -69,6 +69,17 @@ def record(draft: "Draft", *, trace: bool) -> dict[str, Any]:
         result["particles"] = [
             {"text": one.text, "nll": round(one.nll, 6), "weight": round(one.weight, 6)} for one in draft.particles
         ]
+    if trace and draft.rewrites:
+        result["rewrites"] = [
+            {
+                "start": one.start,
+                "old": list(one.old),
+                "new": list(one.new),
+                "log_ratio": finite(round(one.log_ratio, 6)),
+                "accepted": one.accepted,
+            }
+            for one in draft.rewrites
+        ]
     if trace:
         result["trace"] = [
             {

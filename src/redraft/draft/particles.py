@@ -33,7 +33,7 @@ from redraft.stretches import Stretch, reads_as
 
 _EAGER = 0.3  # how likely a particle starts a part at most, where the model would not expect it
 _LONG_GAP, _PER_WORD = 8, 0.03  # after so many free words it becomes likelier with every word
-_TOKENS_PER_WORD = 2.5  # room for words of several tokens
+_TOKENS_PER_WORD = 1.8  # room for words of several tokens
 _SPARE_TOKENS = 8
 _RESAMPLE = 0.5  # of the particles of a group; with fewer effective ones they are resampled
 _IMPOSSIBLE = -np.inf
@@ -248,6 +248,10 @@ class ParticleDrafter:
 
     def _rules(self, task: _Task) -> "_Rules":
         return _Rules(task, self._model, self._lowered, self._encouraged)
+
+    def prompt(self, constraints: Constraints) -> str:
+        """What the model is asked for these constraints."""
+        return _Task.of(constraints).prompt(self._style)
 
     def _begin(self, task: _Task, num: int) -> tuple[int, torch.Tensor, Decoder]:
         """Most tokens of a sentence, scores of the first one, and a decoder."""
