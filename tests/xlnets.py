@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 
 from redraft.models.pieces import SentencePieces
-from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
-from redraft.models.xlnet_reader import PieceWords, reader
+from redraft.models.xlnet.network import Order, XlnetConfig, XlnetLM
+from redraft.models.xlnet.reader import PieceWords, reader
 from redraft.training.pieces import train_pieces
 
 TINY = {"d_model": 16, "n_layer": 3, "n_head": 2, "d_inner": 24}

@@ -16,13 +16,14 @@ from tests.models.making import make_model, make_tokenizer, write_gguf
 
 from redraft import text
 from redraft.errors import InputError, PackError
-from redraft.models import causal, hub
-from redraft.models import llama as llama_module
 from redraft.models.base import Slot
-from redraft.models.causal import CausalReader, load_causal
-from redraft.models.causal_network import HubNetwork
-from redraft.models.llama import Llama, can_load
-from redraft.models.llama import load as load_llama
+from redraft.models.causal import hub
+from redraft.models.causal import llama as llama_module
+from redraft.models.causal import reader as causal
+from redraft.models.causal.llama import Llama, can_load
+from redraft.models.causal.llama import load as load_llama
+from redraft.models.causal.network import HubNetwork
+from redraft.models.causal.reader import CausalReader, load_causal
 
 _WORDS = [
     "the",
@@ -384,7 +385,7 @@ def test_weights_that_are_missing_are_not_drawn_at_random(tmp_path, tokenizer):
     load_causal(str(tmp_path))
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"n_layer": 3}))
-    with pytest.raises(InputError, match=r"not those that its config\.json tells of \(transformer\.h\.2"):
+    with pytest.raises(InputError, match=r"do not match its config\.json \(transformer\.h\.2"):
         load_causal(str(tmp_path))
 
 
@@ -426,5 +427,5 @@ def test_what_is_not_there(tmp_path, monkeypatch):
     with pytest.raises(PackError, match="run: redraft pull smollm2"):
         load_causal("smollm2")
     for odd in ("x" * 300, "~nobody-has-this-name/x"):
-        with pytest.raises(InputError, match="is no name of a model or a folder"):
+        with pytest.raises(InputError, match="is not the name of a model or a folder"):
             load_causal(odd)

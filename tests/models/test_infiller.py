@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from making import make_model, make_tokenizer
 
 from redraft.errors import PackError
-from redraft.models import llama
-from redraft.models.adapter import Adapter, LowRank, load_adapter, save_adapter
-from redraft.models.causal_network import Row
-from redraft.models.eight_bits import EightBits
-from redraft.models.hub import fingerprint
-from redraft.models.infiller import Infiller, load_infiller
-from redraft.models.prompts import keywords_prompt, pieces_of, template_prompt
+from redraft.models.causal import llama
+from redraft.models.causal.adapter import Adapter, LowRank, load_adapter, save_adapter
+from redraft.models.causal.eight_bits import EightBits
+from redraft.models.causal.infiller import Infiller, load_infiller
+from redraft.models.causal.network import Row
+from redraft.models.causal.prompts import keywords_prompt, pieces_of, template_prompt
+from redraft.models.checkpoints import fingerprint
 from redraft.sentence import Constraints
 
 

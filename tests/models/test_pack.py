@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from redraft.errors import PackError
-from redraft.models.lstm_files import load_lstm
+from redraft.models.lstm.files import load_lstm
 from redraft.models.pack import MANIFEST, Pack, available, find, home, open_pack
 
 

@@ -17,8 +17,8 @@ from redraft.app.pull import pull as command
 from redraft.errors import InputError, OutputError, PackError
 from redraft.evaluation.judge import find_judge, load_judge
 from redraft.models import pull as pull_module
-from redraft.models.causal import CausalReader, load_causal
-from redraft.models.causal_network import HubNetwork
+from redraft.models.causal.network import HubNetwork
+from redraft.models.causal.reader import CausalReader, load_causal
 from redraft.models.pack import open_pack
 from redraft.models.pull import SOURCES, Source, folder_of, pull, pulled
 

@@ -15,15 +15,16 @@ from tests.xlnets import TINY, make_network, make_pieces, readers
 
 from redraft import text
 from redraft.errors import PackError
-from redraft.models import xlnet_reader, xlnet_scoring
 from redraft.models.base import Slot
 from redraft.models.output_layer import sample_columns
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS
-from redraft.models.xlnet import XlnetConfig, XlnetLM
-from redraft.models.xlnet_files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
-from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader
-from redraft.models.xlnet_scoring import KeptScores, Score
+from redraft.models.xlnet import reader as xlnet_reader
+from redraft.models.xlnet import scoring as xlnet_scoring
+from redraft.models.xlnet.files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
+from redraft.models.xlnet.network import XlnetConfig, XlnetLM
+from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader
+from redraft.models.xlnet.scoring import KeptScores, Score
 from redraft.predict.prior import UniformPrior
 from redraft.revise import lazy
 from redraft.revise.candidates import CandidateGenerator
@@ -464,8 +465,8 @@ def test_long_rows_are_read_in_parts(fresh: XlnetReader, forward: XlnetReader, m
         return go_on(rows, starts)
 
     monkeypatch.setattr(fresh, "go_on", counting)
-    monkeypatch.setattr("redraft.models.xlnet_reader._CALL_PAIRS", 120)
-    monkeypatch.setattr("redraft.models.xlnet_reader._CALL_PIECES", 1)  # or parts would be joined again
+    monkeypatch.setattr("redraft.models.xlnet.reader._CALL_PAIRS", 120)
+    monkeypatch.setattr("redraft.models.xlnet.reader._CALL_PIECES", 1)  # or parts would be joined again
     parts = fresh.log_probs_filled(slots, fillings, readings)
     assert sum(calls) == 4
     assert len(calls) > 1
@@ -487,7 +488,7 @@ def test_nothing_is_scored_twice(fresh: XlnetReader, monkeypatch: pytest.MonkeyP
 
 
 def test_what_was_asked_for_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.models.xlnet_scoring._KEPT", 5)
+    monkeypatch.setattr("redraft.models.xlnet.scoring._KEPT", 5)
     kept, slots = KeptScores(), [Slot(("a", "b", "c"), at, at) for at in range(3)]
     fillings = [("x",), ("y",)]
     first, _ = kept.of(slots[0], fillings)
@@ -534,7 +535,7 @@ def test_chains_that_ask_for_the_same_share_what_is_found(fresh: XlnetReader, fo
 def test_what_cannot_wait_is_completed_at_once(
     fresh: XlnetReader, forward: XlnetReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("redraft.models.xlnet_scoring._HELD", 3)
+    monkeypatch.setattr("redraft.models.xlnet.scoring._HELD", 3)
     words = ("the", "dog", "sees", "a", "man", ".")
     slot, fillings = Slot(words, 1, 2), [("house",), ("man",)]
     scoring = fresh.scoring([slot], [fillings], fresh.read([words], [None]))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from redraft.errors import InputError, OutputError, PackError
-from redraft.models import hub
+from redraft.models.causal import hub
 from redraft.models.pack import MANIFEST, home, open_pack, write_manifest
 
 _BLOCK = 1 << 20  # bytes

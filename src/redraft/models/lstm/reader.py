@@ -14,9 +14,9 @@ from torch import Tensor
 
 from redraft import text
 from redraft.models.base import Slot, Words
-from redraft.models.hub import precision_name
-from redraft.models.lstm import LstmLM, State
+from redraft.models.lstm.network import LstmLM, State
 from redraft.models.memo import ScoreMemo
+from redraft.models.precision import precision_name
 from redraft.models.vocabulary import END, SPECIALS, START, Vocabulary
 from redraft.numerics import Array
 

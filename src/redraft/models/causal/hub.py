@@ -4,39 +4,19 @@ Weights come from safetensors or GGUF alone: a pickled file could run anything.
 """
 
 import contextlib
-import hashlib
 import io
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from redraft.errors import InputError, reason
+from redraft.models.checkpoints import fingerprint, local_path, require_whole
+from redraft.models.precision import PRECISION, compute_dtype
 
-PRECISION = "REDRAFT_PRECISION"  # in the environment: float32 or bfloat16
+# The infiller takes the first three from here.
+__all__ = ["PRECISION", "compute_dtype", "fingerprint", "load", "read_gguf", "silence"]
+
 _PROBE_SECONDS = 10.0
-_PROBE_BYTES = 1 << 20
-
-
-def compute_dtype() -> Any:
-    """The precision to compute in: bfloat16 where the processor multiplies it fast, else single precision.
-
-    Asked of the processor and not measured, so that a model gives the same scores in every run on a machine. Whoever
-    wants the same scores on every machine says so in the environment.
-    """
-    import torch
-
-    if wanted := os.environ.get(PRECISION):
-        if wanted not in ("float32", "bfloat16"):
-            raise InputError(f"{PRECISION}={wanted} is no precision to compute in; set it to float32 or bfloat16")
-        return getattr(torch, wanted)
-    able = torch.cpu.get_capabilities()
-    return torch.bfloat16 if able.get("avx512_bf16") or able.get("amx_bf16") else torch.float32
-
-
-def precision_name(dtype: Any) -> str:
-    """As signatures and cards have it: float32, bfloat16."""
-    return str(dtype).removeprefix("torch.")
 
 
 def load(location: str, dtype: Any = None) -> tuple[Any, Any]:
@@ -52,29 +32,6 @@ def load(location: str, dtype: Any = None) -> tuple[Any, Any]:
     if location.startswith((".", "/", "~")) or location.count("/") > 1:
         raise InputError(f"there is no folder {location}; give a folder, a .gguf file or the name of a model")
     return _from_hub(location, dtype)
-
-
-def local_path(location: str) -> Path:
-    """Where a folder or a file of that name would be; a name that is none gives a path at which there is nothing."""
-    try:
-        path = Path(location).expanduser()
-        path.exists()
-    except (OSError, RuntimeError) as error:  # too long, the home of nobody
-        raise InputError(f"{location[:60]!r} is no name of a model or a folder ({reason(error)})") from error
-    return path
-
-
-def fingerprint(path: Path) -> str:
-    """Eight digits that tell models of a file or a folder apart, by what they begin and end with: weights are large."""
-    digest = hashlib.sha256()
-    for file in sorted(path.glob("*")) if path.is_dir() else [path]:
-        if file.suffix in (".json", ".safetensors", ".gguf", ".model"):
-            digest.update(f"{file.name} {file.stat().st_size} ".encode())
-            with file.open("rb") as content:
-                digest.update(content.read(_PROBE_BYTES))
-                content.seek(max(0, file.stat().st_size - _PROBE_BYTES))
-                digest.update(content.read())
-    return digest.hexdigest()[:8]
 
 
 def read_gguf(path: Path, dtype: Any) -> tuple[Any, Any]:
@@ -148,13 +105,6 @@ def _model(location: str, **options: Any) -> Any:
     require_whole(found)
     model.train(False)
     return model
-
-
-def require_whole(found: Mapping[str, Any]) -> None:
-    """Refuse a model whose file lacked weights, which transformers would draw at random without a word."""
-    lacking = [*found["missing_keys"], *(entry[0] for entry in found["mismatched_keys"])]
-    if lacking:
-        raise InputError(f"its weights are not those that its config.json tells of ({sorted(lacking)[0]})")
 
 
 def silence() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from redraft.errors import InputError
-from redraft.models.causal_line import Tokens
+from redraft.models.causal.line import Tokens
 
 
 class Past(NamedTuple):

@@ -124,7 +124,7 @@ def _pick(logits: Tensor, target: Tensor) -> Tensor:
 
 
 class LstmLM(nn.Module):
-    """Network only: ids in, log-probabilities out. redraft.models.lstm_reader makes it a model of sentences."""
+    """Network only: ids in, log-probabilities out. redraft.models.lstm.reader makes it a model of sentences."""
 
     def __init__(self, config: LstmConfig):
         super().__init__()

@@ -19,7 +19,7 @@ from torch import Tensor
 from redraft.models.base import Pace, Slot, Words
 from redraft.models.output_layer import log_sum_exp, picked_logits
 from redraft.models.threads import side_by_side
-from redraft.models.xlnet import XlnetLM
+from redraft.models.xlnet.network import XlnetLM
 from redraft.numerics import Array
 
 _FREQUENT, _SHARE = 2000, 8  # columns of the first sum, no more than this part of all; ids are ranks

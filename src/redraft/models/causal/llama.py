@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from redraft.errors import InputError, reason
-from redraft.models.adapter import Adapter
-from redraft.models.causal_line import Tokens
-from redraft.models.causal_network import Output, Past, Row, by_past, padded
-from redraft.models.eight_bits import EightBits
-from redraft.models.hub import precision_name
+from redraft.models.causal.adapter import Adapter
+from redraft.models.causal.eight_bits import EightBits
+from redraft.models.causal.line import Tokens
+from redraft.models.causal.network import Output, Past, Row, by_past, padded
+from redraft.models.precision import precision_name
 
 CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG = (
     "config.json",

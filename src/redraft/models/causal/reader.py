@@ -1,7 +1,7 @@
 """Any causal language model as a scorer of sentences, and as a proposer of next words.
 
 The log-probability of a sentence is that of the tokens of its words, one word after the other, and of a line's end; see
-redraft.models.causal_line for how words become tokens.
+redraft.models.causal.line for how words become tokens.
 """
 
 import itertools
@@ -16,10 +16,12 @@ from torch import Tensor
 
 from redraft import text
 from redraft.errors import InputError
-from redraft.models import hub
 from redraft.models.base import Pace, Slot, Words
-from redraft.models.causal_line import CausalLine, Tokens, WordTable
-from redraft.models.causal_network import CausalNetwork, HubNetwork, Output, Past, Row
+from redraft.models.causal import hub
+from redraft.models.causal.line import CausalLine, Tokens, WordTable
+from redraft.models.causal.network import CausalNetwork, HubNetwork, Output, Past, Row
+from redraft.models.checkpoints import fingerprint, local_path
+from redraft.models.precision import compute_dtype, precision_name
 from redraft.numerics import Array
 
 _MAX_SCORES = 1 << 26  # numbers in one call's output, a vocabulary for each token: a quarter of a gigabyte
@@ -97,7 +99,7 @@ class CausalReader:
 
     @property
     def precision(self) -> str:
-        return hub.precision_name(self._prefix.keys.dtype)
+        return precision_name(self._prefix.keys.dtype)
 
     # Scoring
 
@@ -340,18 +342,18 @@ def load_causal(
         network, tokenizer = _load(str(pulled(location)), dtype)
         return CausalReader(location, network, tokenizer, context=context, lead=source.lead, words=words)
     network, tokenizer = _load(location, dtype)
-    path = hub.local_path(location)
-    name = f"{location}@{hub.fingerprint(path)}" if path.exists() else location
+    path = local_path(location)
+    name = f"{location}@{fingerprint(path)}" if path.exists() else location
     return CausalReader(name, network, tokenizer, context=context, words=words)
 
 
 def _load(location: str, dtype: torch.dtype | None) -> tuple[CausalNetwork, Any]:
     """Network and tokenizer; what transformers need not load is loaded without it."""
-    from redraft.models import llama
+    from redraft.models.causal import llama
 
-    folder = hub.local_path(location)
+    folder = local_path(location)
     if llama.can_load(folder):
-        return llama.load(folder, dtype or hub.compute_dtype())
+        return llama.load(folder, dtype or compute_dtype())
     tokenizer, model = hub.load(location, dtype)
     return HubNetwork(model), tokenizer
 

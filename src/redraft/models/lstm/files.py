@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from redraft.errors import PackError, reason
 from redraft.files import replacing
-from redraft.models.lstm import LstmConfig, LstmLM
-from redraft.models.lstm_reader import LstmReader
+from redraft.models.lstm.network import LstmConfig, LstmLM
+from redraft.models.lstm.reader import LstmReader
 from redraft.models.pack import Pack, require
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.vocabulary import Vocabulary

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from redraft.errors import PackError
 from redraft.files import replacing, sha256
-from redraft.models.hub import local_path
+from redraft.models.checkpoints import local_path
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.quantise import dequantise
-from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
+from redraft.models.xlnet.network import Order, XlnetConfig, XlnetLM
 
 CONFIG, WEIGHTS, OLD_WEIGHTS = "config.json", "model.safetensors", "pytorch_model.bin"
 CARD = "card.json"

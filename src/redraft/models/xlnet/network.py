@@ -322,7 +322,7 @@ class _Bias(nn.Module):
 
 
 class XlnetLM(nn.Module):
-    """Network only: ids in, predictions out. redraft.models.xlnet_reader makes it a model of sentences."""
+    """Network only: ids in, predictions out. redraft.models.xlnet.reader makes it a model of sentences."""
 
     def __init__(self, config: XlnetConfig):
         super().__init__()

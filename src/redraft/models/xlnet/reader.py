@@ -20,12 +20,12 @@ from torch import Tensor
 
 from redraft import text
 from redraft.models.base import Slot, Words
-from redraft.models.hub import precision_name
 from redraft.models.output_layer import log_sum_exp, picked_logits
 from redraft.models.pieces import SentencePieces
+from redraft.models.precision import precision_name
 from redraft.models.vocabulary import SPECIALS, Vocabulary
-from redraft.models.xlnet import Memory, Order, XlnetLM
-from redraft.models.xlnet_scoring import Filled, KeptScores, Read, XlnetScoring
+from redraft.models.xlnet.network import Memory, Order, XlnetLM
+from redraft.models.xlnet.scoring import Filled, KeptScores, Read, XlnetScoring
 from redraft.numerics import Array
 
 _CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache

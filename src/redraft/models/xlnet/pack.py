@@ -11,13 +11,13 @@ from torch import nn
 
 from redraft.errors import PackError
 from redraft.files import replacing, sha256
-from redraft.models.hub import compute_dtype
 from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
+from redraft.models.precision import compute_dtype
 from redraft.models.quantise import quantise
-from redraft.models.xlnet import Order, XlnetLM
-from redraft.models.xlnet_files import CONFIG, WEIGHTS, load_xlnet
-from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader, reader
+from redraft.models.xlnet.files import CONFIG, WEIGHTS, load_xlnet
+from redraft.models.xlnet.network import Order, XlnetLM
+from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader, reader
 
 LANGUAGE_MODEL = "xlnet-lm"  # the kind of a part
 
