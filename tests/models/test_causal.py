@@ -125,17 +125,17 @@ def test_a_sentence_is_scored_once(reader, monkeypatch):
     monkeypatch.setattr(reader, "run", None)
     assert list(reader.log_probs_filled([slot], [fillings], [reading])[0]) == list(first)
     monkeypatch.setattr(causal, "_KEPT", 2)
-    reader.known.clear()
+    reader.memo.trim(0)
     for words in ("a", "b", "c"):
         reader.remember((words,), -1.0)
-    assert list(reader.known) == [("b",), ("c",)]
+    assert [reader.memo.get((words,)) for words in "abc"] == [None, -1.0, -1.0]
 
 
 @pytest.mark.parametrize("num", [None, 1])
 def test_what_was_just_scored_is_not_read_again(reader, monkeypatch, num):
     slot, fillings = Slot(_DOG, 1, 2), [("naïve",), ("house", "of")]
     (reading,) = reader.read([_DOG], [None])
-    reader.known.clear()
+    reader.memo.trim(0)
     scoring = reader.scoring([slot], [fillings], [reading])
     while scoring.num_left[0].any():
         scoring.advance([range(2)], num)
@@ -157,7 +157,7 @@ def test_batches_do_not_matter(reader, monkeypatch):
     readings = reader.read([slot.words for slot in slots], [None, None])
     together = reader.log_probs_filled(slots, fillings, readings)
     monkeypatch.setattr(causal, "_MAX_SCORES", 1)
-    reader.known.clear()
+    reader.memo.trim(0)
     for got, expected in zip(reader.log_probs_filled(slots, fillings, readings), together, strict=True):
         assert got == pytest.approx(expected, abs=1e-4)
     alone = reader.read([slots[1].words], [None])[0]

@@ -24,7 +24,7 @@ from redraft.models.xlnet import scoring as xlnet_scoring
 from redraft.models.xlnet.files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
 from redraft.models.xlnet.network import XlnetConfig, XlnetLM
 from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader
-from redraft.models.xlnet.scoring import KeptScores, Score
+from redraft.models.xlnet.scoring import Score
 from redraft.predict.prior import UniformPrior
 from redraft.revise import lazy
 from redraft.revise.candidates import CandidateGenerator
@@ -487,19 +487,19 @@ def test_nothing_is_scored_twice(fresh: XlnetReader, monkeypatch: pytest.MonkeyP
         fresh.log_probs_filled([insert], [[("man",)]], readings[1:])
 
 
-def test_what_was_asked_for_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.models.xlnet.scoring._KEPT", 5)
-    kept, slots = KeptScores(), [Slot(("a", "b", "c"), at, at) for at in range(3)]
+def test_what_was_asked_for_long_ago_is_forgotten(fresh: XlnetReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.models.xlnet.reader._KEPT", 5)
+    slots = [Slot(("a", "b", "c"), at, at) for at in range(3)]
     fillings = [("x",), ("y",)]
-    first, _ = kept.of(slots[0], fillings)
+    first, _ = fresh._known(slots[0], fillings)
     first.lower(-1.0, is_final=False)
-    kept.of(slots[1], fillings)
-    assert kept.of(slots[0], [("x",)]) == [first]
-    kept.of(slots[2], fillings)  # the second is the one that was not asked for since
-    assert kept.of(slots[0], fillings)[0] is first
-    kept.of(slots[1], fillings)
-    kept.of(slots[2], fillings)
-    assert np.isinf(kept.of(slots[0], fillings)[0].bound)
+    fresh._known(slots[1], fillings)
+    assert fresh._known(slots[0], [("x",)]) == [first]
+    fresh._known(slots[2], fillings)  # the second is the one that was not asked for since
+    assert fresh._known(slots[0], fillings)[0] is first
+    fresh._known(slots[1], fillings)
+    fresh._known(slots[2], fillings)
+    assert np.isinf(fresh._known(slots[0], fillings)[0].bound)
 
 
 def test_a_bound_is_never_given_up_for_a_looser_one() -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from redraft import text
 from redraft.numerics import Array
 
 Words = tuple[str, ...]
@@ -35,6 +36,11 @@ class Slot:
     @property
     def after(self) -> Words:
         return self.words[self.end :]
+
+    @property
+    def opens_sentence(self) -> bool:
+        """Whether the first word of a filling is capitalised: only punctuation stands before the slot."""
+        return text.opening(self.before) is None
 
     def fill(self, filling: Words) -> Words:
         """The sentence with words in the slot, or with none."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft import text
+from redraft.models.base import Slot
 
 # The first ids. END closes a sentence, START stands before it, UNKNOWN is any word outside the list.
 END, UNKNOWN, START = 0, 1, 2
@@ -79,3 +80,12 @@ class Vocabulary:
         """False for a capitalised form whose small form is the more frequent ("The"): a sentence keeps the small
         form and shows the capital where it opens, so that what is inserted before it need not fight the capital."""
         return self._lowered >= np.arange(len(self))
+
+    def use_plain_openings(self, log_dist: NDArray[np.float32], slots: Sequence[Slot]) -> None:
+        """Change log-probabilities [slots, words] in place where a slot opens its sentence.
+
+        There a word is proposed in its plain form, with the probability of its capitalised form.
+        """
+        for row, slot in enumerate(slots):
+            if slot.opens_sentence:
+                log_dist[row] = np.where(self.is_plain, log_dist[row][self.opening_ids], -np.inf)

@@ -16,10 +16,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from redraft.errors import InputError, reason
+from redraft.models.batching import padded
 from redraft.models.causal.adapter import Adapter
 from redraft.models.causal.eight_bits import EightBits
 from redraft.models.causal.line import Tokens
-from redraft.models.causal.network import Output, Past, Row, by_past, padded
+from redraft.models.causal.network import Output, Past, Row, by_past
 from redraft.models.precision import precision_name
 
 CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG = (
@@ -92,7 +93,7 @@ class Llama:
 
     @torch.inference_mode()
     def run(self, rows: Sequence[Row], start: Past) -> Output:
-        ids = padded(rows)
+        ids, _ = padded([row.tokens for row in rows])
         positions = torch.tensor([[start.keys.shape[2] + row.kept] for row in rows]) + torch.arange(ids.shape[1])
         angles = positions[..., None] * self._frequencies
         turn = torch.polar(torch.ones_like(angles), angles)[:, :, None]  # [rows, tokens, 1, size / 2]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from redraft.errors import InputError
+from redraft.models.batching import padded, stacked_at_end
 from redraft.models.causal.line import Tokens
 
 
@@ -52,14 +53,6 @@ class CausalNetwork(Protocol):
         """Read rows after the start and their own pasts."""
 
 
-def padded(rows: Sequence[Row]) -> Tensor:
-    """The ids of rows [rows, tokens]."""
-    ids = torch.zeros(len(rows), max(len(row.tokens) for row in rows), dtype=torch.long)
-    for at, row in enumerate(rows):
-        ids[at, : len(row.tokens)] = torch.tensor(row.tokens)
-    return ids
-
-
 def by_past(rows: Sequence[Row]) -> dict[tuple[int, int], list[int]]:
     """Which rows go on from the same tokens: those of one slot do."""
     found: dict[tuple[int, int], list[int]] = {}
@@ -100,7 +93,7 @@ class HubNetwork:
 
     def run(self, rows: Sequence[Row], start: Past) -> Output:
         """Padding stands before the start and after the last token."""
-        ids, begun = padded(rows), start.keys.shape[2]
+        (ids, _), begun = padded([row.tokens for row in rows]), start.keys.shape[2]
         most = begun + max(row.kept for row in rows)
         mask = torch.zeros(len(rows), most + ids.shape[1], dtype=torch.long)
         for at, row in enumerate(rows):
@@ -109,7 +102,7 @@ class HubNetwork:
             input_ids=ids,
             attention_mask=mask,
             position_ids=torch.tensor([[begun + row.kept] for row in rows]) + torch.arange(ids.shape[1]),
-            past_key_values=_cache(rows, start, most),
+            past_key_values=_cache(rows, start),
             use_cache=True,
         )
         layers = output.past_key_values.layers
@@ -120,14 +113,14 @@ class HubNetwork:
 _NO_CACHE = "it keeps no plain cache of keys and values; take another model"
 
 
-def _cache(rows: Sequence[Row], start: Past, most: int) -> Any:
+def _cache(rows: Sequence[Row], start: Past) -> Any:
     """A cache with the start and the kept tokens of each row, the last of them in the last place."""
     index = torch.empty(len(rows), dtype=torch.long)
     whole: list[Past] = []
     for same in by_past(rows).values():
         index[same] = len(whole)
         whole.append(start.then(rows[same[0]].past.first(rows[same[0]].kept)))
-    keys, values = (_stack_at_end([past[part] for past in whole], most)[:, index] for part in (0, 1))
+    keys, values = (stacked_at_end([past[part] for past in whole], 1)[0][:, index] for part in (0, 1))
     cache = _new_cache()
     for layer in range(len(keys)):
         cache.update(keys[layer], values[layer], layer)
@@ -138,8 +131,3 @@ def _new_cache() -> Any:
     from transformers import DynamicCache
 
     return DynamicCache()  # without the model's settings, so that no layer forgets what lies far back
-
-
-def _stack_at_end(parts: Sequence[Tensor], length: int) -> Tensor:
-    """[layers, heads, tokens, size] each, to [layers, parts, heads, length, size] with zeros before."""
-    return torch.stack([torch.nn.functional.pad(part, (0, 0, length - part.shape[2], 0)) for part in parts], 1)

@@ -17,6 +17,7 @@ from torch import Tensor
 from redraft import text
 from redraft.errors import InputError
 from redraft.models.base import Pace, Slot, Words
+from redraft.models.batching import BatchShape, Memo, common_prefix, groups, padded
 from redraft.models.causal import hub
 from redraft.models.causal.line import CausalLine, Tokens, WordTable
 from redraft.models.causal.network import CausalNetwork, HubNetwork, Output, Past, Row
@@ -92,7 +93,7 @@ class CausalReader:
         self.name = f"{name} after {context!r}" if context else name
         self._network = network
         self.line = CausalLine(self.name, tokenizer, network.max_tokens, network.num_tokens, context=context, lead=lead)
-        self.known: dict[Words, float] = {}
+        self.memo: Memo[Words, float] = Memo()
         self._scored: dict[Words, _Scored] = {}
         self._empty = self._read_start()
         self._table = WordTable(words, self.line) if words else None
@@ -112,7 +113,7 @@ class CausalReader:
         tokens = {i: self.line.tokens(sentences[i]) for i in left}
         for i in left:
             self.line.require_fit(sentences[i], tokens[i])
-        kept = {i: _shared(tokens[i], before[i].tokens) for i in left}
+        kept = {i: common_prefix(tokens[i], before[i].tokens) for i in left}
         rows = {i: Row(_flat(tokens[i][kept[i] :]), before[i].past, before[i].num_tokens(kept[i])) for i in left}
         for group in self.groups([rows[i] for i in left]):
             chosen = [left[at] for at in group]
@@ -172,21 +173,20 @@ class CausalReader:
 
     def _unread(self, words: Words, start: int, reading: Reading) -> "_Unread":
         """A sentence that is as a reading has it up to a place, to be scored from there unless it was scored before."""
-        if words in self.known:
-            return _Unread(words, (), reading.past, 0, self.known[words])
+        if (known := self.memo.get(words)) is not None:
+            return _Unread(words, (), reading.past, 0, known)
         tokens = self.line.tokens(words)
         if not self.line.fits(tokens):
             return _Unread(words, (), reading.past, 0, -np.inf)
-        kept = min(_shared(tokens, reading.tokens), start)
+        kept = min(common_prefix(tokens, reading.tokens), start)
         score = self._start_score(reading, tokens, kept)
         origin = _Origin(reading, tokens, kept)
         return _Unread(words, _flat(tokens[kept:]), reading.past, reading.num_tokens(kept), score, origin)
 
     def remember(self, words: Words, log_prob: float) -> None:
         """A chain often comes back to a sentence: a refused proposal, the word that stood there already."""
-        self.known[words] = log_prob
-        if len(self.known) > _KEPT:
-            del self.known[next(iter(self.known))]
+        self.memo.put(words, log_prob)
+        self.memo.trim(_KEPT)
 
     def _start_score(self, reading: Reading, tokens: tuple[Tokens, ...], kept: int) -> float:
         """Log-probability of the words that were read before, and of the first token after them: known already."""
@@ -213,18 +213,13 @@ class CausalReader:
     def groups(self, rows: Sequence[Row]) -> Iterator[list[int]]:
         """Indexes of rows that have tokens, of like length, as many as fit into a call."""
         most = max(1, _MAX_SCORES // len(self._empty.following[0]))
-        group: list[int] = []
-        longest = padding = 0
-        for i in sorted((i for i, row in enumerate(rows) if row.tokens), key=lambda i: -len(rows[i].tokens)):
-            padding += longest - len(rows[i].tokens)
-            if group and (padding > _CALL_TOKENS or (len(group) + 1) * longest > most):
-                yield group
-                group = []
-            if not group:
-                longest, padding = len(rows[i].tokens), 0
-            group.append(i)
-        if group:
-            yield group
+        lengths = [[len(row.tokens)] if row.tokens else [] for row in rows]
+
+        def fits(batch: BatchShape) -> bool:
+            size = batch.num_items * batch.longest
+            return size <= most and size - batch.num_tokens <= _CALL_TOKENS
+
+        return groups(lengths, fits)
 
     # Proposing
 
@@ -244,7 +239,7 @@ class CausalReader:
         for slot, log_dist in zip(slots, self._following(slots, readings), strict=True):
             glued = not self.line.pieces((*slot.before, "x"))[-1].startswith(" ")
             after_mark = bool(slot.before) and not text.is_word(slot.before[-1])
-            ids = self._table.ids(text.opening(slot.before) is None, glued, after_mark)
+            ids = self._table.ids(slot.opens_sentence, glued, after_mark)
             dists.append(np.where(ids < 0, -np.inf, log_dist[ids]).astype(np.float32))
         return np.stack(dists)
 
@@ -259,7 +254,7 @@ class CausalReader:
         for i, (slot, reading) in enumerate(zip(slots, readings, strict=True)):
             if slot.before and not reading.tokens[slot.start - 1]:
                 tokens = self.line.tokens(slot.before)
-                kept = _shared(tokens, reading.tokens)
+                kept = common_prefix(tokens, reading.tokens)
                 rows[i] = Row(_flat(tokens[kept:]), reading.past, reading.num_tokens(kept))
         places = list(rows)
         for group in self.groups(list(rows.values())):
@@ -271,10 +266,7 @@ class CausalReader:
 
 def _log_probs_of(logits: Tensor, tokens: Sequence[Tokens]) -> list[float]:
     """Log-probability of a row of tokens, each under the scores of its place; logits are [rows, tokens, vocabulary]."""
-    ids, real = torch.zeros(logits.shape[:2], dtype=torch.long), torch.zeros(logits.shape[:2], dtype=torch.bool)
-    for row, targets in enumerate(tokens):
-        ids[row, : len(targets)] = torch.tensor(targets)
-        real[row, : len(targets)] = True
+    ids, real = padded(tokens)
     log_probs = logits.gather(-1, ids.unsqueeze(-1)).squeeze(-1).double() - logits.float().logsumexp(-1)
     return [float(score) for score in (log_probs * real).sum(1)]
 
@@ -360,8 +352,3 @@ def _load(location: str, dtype: torch.dtype | None) -> tuple[CausalNetwork, Any]
 
 def _flat(tokens: Sequence[Tokens]) -> Tokens:
     return tuple(itertools.chain.from_iterable(tokens))
-
-
-def _shared(left: Sequence[Tokens], right: Sequence[Tokens]) -> int:
-    """Number of words at the beginning whose tokens are the same."""
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))

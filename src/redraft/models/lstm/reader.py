@@ -4,7 +4,7 @@ A forward reader reads the words as a reader sees them, the opening one capitali
 the end; it only proposes, and takes every word in its plain form, because the opening word is not known from behind.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +12,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from redraft import text
 from redraft.models.base import Slot, Words
+from redraft.models.batching import (
+    BatchShape,
+    FilledKey,
+    Memo,
+    common_prefix,
+    filled_keys,
+    groups,
+    ids_from_slot,
+    padded,
+)
 from redraft.models.lstm.network import LstmLM, State
-from redraft.models.memo import ScoreMemo
 from redraft.models.precision import precision_name
 from redraft.models.vocabulary import END, SPECIALS, START, Vocabulary
 from redraft.numerics import Array
 
+_KEPT = 100_000  # scores that are remembered, some 50 a slot
 _GROUP_ROWS = 2048  # rows scored in one call
 _MIN_FILL = 0.8  # shortest over longest row of a call: bounds what padding costs
 
@@ -44,7 +53,7 @@ class LstmReader:
         self.vocabulary = vocabulary
         self._network = network.eval()
         self._backward = backward
-        self._memo = ScoreMemo()
+        self._memo: Memo[FilledKey, float] = Memo()
         with torch.inference_mode():
             _, self._start = network(torch.tensor([[START]]))
 
@@ -71,7 +80,7 @@ class LstmReader:
     def read(self, sentences: Sequence[Words], old: Sequence[Reading | None]) -> list[Reading]:
         """Read sentences, each from where it leaves its old reading."""
         ids = [self._ids(words) for words in sentences]
-        kept = [_shared(new, before.ids) if before else 0 for new, before in zip(ids, old, strict=True)]
+        kept = [common_prefix(new, before.ids) if before else 0 for new, before in zip(ids, old, strict=True)]
         longest = max(map(len, ids))
         hidden, cell = (part.expand(-1, len(ids), -1).unsqueeze(2).repeat(1, 1, longest + 1, 1) for part in self._start)
         for row, (before, count) in enumerate(zip(old, kept, strict=True)):
@@ -114,87 +123,65 @@ class LstmReader:
         rows = [len(slot.words) - slot.end if self._backward else slot.start for slot in slots]
         states = torch.stack([reading.state[0][-1, row] for reading, row in zip(readings, rows, strict=True)])
         dist: NDArray[np.float32] = self._network.softmax.log_prob(states).numpy()
-        for row, slot in enumerate(slots):
-            if text.opening(slot.before) is None:
-                # A word that would open the sentence is proposed in its plain form with the probability of its capital.
-                dist[row] = np.where(self.vocabulary.is_plain, dist[row][self.vocabulary.opening_ids], -np.inf)
+        self.vocabulary.use_plain_openings(dist, slots)
         return dist
 
     def log_probs_filled(
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
     ) -> list[Array]:
         """Log-probabilities of whole sentences; only what comes from the slot on is computed."""
-        return self._memo.scores(slots, fillings, readings, self._filled)
+        keys = [filled_keys(slot, words) for slot, words in zip(slots, fillings, strict=True)]
+        scores = [[self._memo.get(key) for key in some] for some in keys]
+        missing = {i: [j for j, score in enumerate(some) if score is None] for i, some in enumerate(scores)}
+        missing = {i: numbers for i, numbers in missing.items() if numbers}
+        found = self._filled(
+            [slots[i] for i in missing],
+            [[fillings[i][j] for j in numbers] for i, numbers in missing.items()],
+            [readings[i] for i in missing],
+        )
+        for (i, numbers), new in zip(missing.items(), found, strict=True):
+            for j, score in zip(numbers, new.tolist(), strict=True):
+                scores[i][j] = score
+                self._memo.put(keys[i][j], score)
+        self._memo.trim(_KEPT)
+        return [np.array(some, dtype=np.float64) for some in scores]
 
     @torch.inference_mode()
     def _filled(
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
     ) -> list[Array]:
-        targets = [self._targets(slot, words) for slot, words in zip(slots, fillings, strict=True)]
+        rows = [
+            ids_from_slot(slot, words, self.vocabulary.ids, self._shown_ids)
+            for slot, words in zip(slots, fillings, strict=True)
+        ]
+        targets = [[[*ids, END] for ids in some] for some in rows]
         results: list[Array] = [np.empty(0)] * len(slots)
-        for group in _groups(targets):
+        for group in groups([[len(ids) for ids in some] for some in targets], _fits):
             scores = self._continuations([targets[i] for i in group], [(readings[i], slots[i].start) for i in group])
             for i, score in zip(group, scores, strict=True):
                 results[i] = float(readings[i].log_probs[: slots[i].start].sum()) + score
         return results
 
-    def _targets(self, slot: Slot, fillings: Sequence[Words]) -> list[NDArray[np.int64]]:
-        """Ids from the slot to the end, one array a filling."""
-        if text.opening(slot.before) is None:  # the filling may take over the opening capital: write each one out
-            filled = (self.vocabulary.surface_ids(slot.fill(words))[slot.start :] for words in fillings)
-            return [np.array([*ids, END]) for ids in filled]
-        after = [*self.vocabulary.ids(slot.after), END]
-        return [np.array([*self.vocabulary.ids(words), *after]) for words in fillings]
+    def _shown_ids(self, words: Words, start: int) -> list[int]:
+        return self.vocabulary.surface_ids(words)[start:]
 
-    def _continuations(
-        self, targets: Sequence[list[NDArray[np.int64]]], starts: Sequence[tuple[Reading, int]]
-    ) -> list[Array]:
+    def _continuations(self, targets: Sequence[list[list[int]]], starts: Sequence[tuple[Reading, int]]) -> list[Array]:
         """Log-probability of each row of target ids, read from the state where its slot starts."""
         flat = [row for rows in targets for row in rows]
         counts = [len(rows) for rows in targets]
-        longest = max(map(len, flat))
-        ids = np.full((longest, len(flat)), END, dtype=np.int64)
-        real = np.zeros((longest, len(flat)), dtype=np.bool_)
-        for column, row in enumerate(flat):
-            ids[: len(row), column] = row
-            real[: len(row), column] = True
+        ids, real = (part.T.contiguous() for part in padded(flat, END))
         repeats = torch.tensor(counts)
         first = [
             torch.stack([r.state[part][:, at] for r, at in starts], 1).repeat_interleave(repeats, 1) for part in (0, 1)
         ]
         hidden = first[0][-1:]
-        if longest > 1:
-            following, _ = self._network(torch.from_numpy(ids[:-1]), (first[0], first[1]))
+        if len(ids) > 1:
+            following, _ = self._network(ids[:-1], (first[0], first[1]))
             hidden = torch.cat([hidden, following])
-        mask = torch.from_numpy(real)
         log_probs = torch.zeros(real.shape, dtype=torch.float64)
-        log_probs[mask] = self._network.softmax.log_prob_of(hidden[mask], torch.from_numpy(ids)[mask]).double()
+        log_probs[real] = self._network.softmax.log_prob_of(hidden[real], ids[real]).double()
         return [part.numpy() for part in torch.split(log_probs.sum(0), counts)]
 
 
-def _shared(left: Sequence[int], right: Sequence[int]) -> int:
-    """Length of the common beginning."""
-    count = 0
-    for a, b in zip(left, right, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
-
-
-def _groups(targets: Sequence[list[NDArray[np.int64]]]) -> Iterator[list[int]]:
-    """Slots whose rows are alike in length, so that few of the padded steps are wasted."""
-    order = sorted((i for i, rows in enumerate(targets) if rows), key=lambda i: -max(map(len, targets[i])))
-    group: list[int] = []
-    rows = longest = 0
-    for i in order:
-        length = max(map(len, targets[i]))
-        if group and (length < _MIN_FILL * longest or rows + len(targets[i]) > _GROUP_ROWS):
-            yield group
-            group, rows = [], 0
-        if not group:
-            longest = length
-        group.append(i)
-        rows += len(targets[i])
-    if group:
-        yield group
+def _fits(batch: BatchShape) -> bool:
+    return batch.shortest >= _MIN_FILL * batch.longest and batch.num_rows <= _GROUP_ROWS

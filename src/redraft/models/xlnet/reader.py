@@ -11,7 +11,6 @@ proposed: nothing can be glued to a word or put between its pieces.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 
 import numpy as np
 import torch
@@ -20,18 +19,30 @@ from torch import Tensor
 
 from redraft import text
 from redraft.models.base import Slot, Words
+from redraft.models.batching import (
+    BatchShape,
+    FilledKey,
+    Memo,
+    common_prefix,
+    filled_keys,
+    groups,
+    ids_from_slot,
+    padded,
+    stacked_at_end,
+)
 from redraft.models.output_layer import log_sum_exp, picked_logits
 from redraft.models.pieces import SentencePieces
 from redraft.models.precision import precision_name
 from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.models.xlnet.network import Memory, Order, XlnetLM
-from redraft.models.xlnet.scoring import Filled, KeptScores, Read, XlnetScoring
+from redraft.models.xlnet.scoring import Filled, Read, Score, XlnetScoring
 from redraft.numerics import Array
 
 _CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache
 _CALL_PAIRS = 4_000_000  # pieces that look at each other in one call; some 32 bytes each for every head
 _MOST_PADDING = 0.2  # of a call's pieces: bounds what padding costs
 _FREE_PADDING = 64  # pieces that cost less than another call would
+_KEPT = 100_000  # scores that are remembered, some 50 a slot
 _KNOWN = 1 << 18  # words whose pieces are remembered: a guard for servers that run for months
 
 
@@ -67,10 +78,7 @@ class PieceWords:
         log_probs = logits[:, self._pieces] - logits.logsumexp(1, keepdim=True)
         log_probs[:, : len(SPECIALS)] = -np.inf
         dist: NDArray[np.float32] = log_probs.numpy()
-        for row, slot in enumerate(slots):
-            if text.opening(slot.before) is None:
-                # A word that would open the sentence is proposed in its plain form with the probability of its capital.
-                dist[row] = np.where(self.vocabulary.is_plain, dist[row][self.vocabulary.opening_ids], -np.inf)
+        self.vocabulary.use_plain_openings(dist, slots)
         return dist
 
 
@@ -112,7 +120,7 @@ class XlnetReader:
         splitter = words.splitter
         self.begin, self.end = (splitter.end, splitter.begin) if backward else (splitter.begin, splitter.end)
         self._nothing = self._read_nothing()
-        self._kept = KeptScores()
+        self._memo: Memo[FilledKey, Score] = Memo()
 
     @property
     def precision(self) -> str:
@@ -145,7 +153,7 @@ class XlnetReader:
         starts = [_leaving(new, before or self._nothing) for new, before in zip(ids, old, strict=True)]
         new = [[list(row[start.count :])] for row, start in zip(ids, starts, strict=True)]
         readings: list[Reading | None] = [None] * len(ids)
-        for group in _groups(new):
+        for group in groups(_lengths(new), _fits):
             hidden, kept = self.go_on([new[i] for i in group], [starts[i] for i in group])
             for row, i in enumerate(group):
                 readings[i] = self._extended(starts[i], split[i], ids[i], hidden[row], kept, row)
@@ -185,13 +193,9 @@ class XlnetReader:
         Gives what predicts [starts x rows, time, d] and what was kept; a start with fewer rows than another is
         filled up with empty ones.
         """
-        num, longest = max(map(len, rows)), max(1, *(len(row) for some in rows for row in some))
-        ids = np.full((len(rows), num, longest), self.end, dtype=np.int64)
-        for at, some in enumerate(rows):
-            for number, row in enumerate(some):
-                ids[at, number, : len(row)] = row
-        flat = torch.from_numpy(ids).view(-1, longest)
-        return self.network.transformer.causal(flat, backward=self.backward, memory=_memory(starts))
+        most = max(map(len, rows))
+        ids, _ = padded([row for some in rows for row in (*some, *[()] * (most - len(some)))], self.end)
+        return self.network.transformer.causal(ids, backward=self.backward, memory=_memory(starts))
 
     def log_prob(self, reading: Reading) -> float:
         return float(reading.log_probs.sum())
@@ -215,17 +219,28 @@ class XlnetReader:
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
     ) -> XlnetScoring:
         """The same, as closely as is asked for."""
-        rows = [self._after(slot, words) for slot, words in zip(slots, fillings, strict=True)]
+        rows = [
+            ids_from_slot(slot, words, self.pieces.flat, self._shown_ids)
+            for slot, words in zip(slots, fillings, strict=True)
+        ]
         starts = [_Start(r, r.firsts[slot.start]) for r, slot in zip(readings, slots, strict=True)]
-        scores = [self._kept.of(slot, words) for slot, words in zip(slots, fillings, strict=True)]
-        return XlnetScoring(_FilledSlots(self, rows, starts), scores, [[len(row) for row in some] for some in rows])
+        scores = [self._known(slot, words) for slot, words in zip(slots, fillings, strict=True)]
+        return XlnetScoring(_FilledSlots(self, rows, starts), scores, _lengths(rows))
 
-    def _after(self, slot: Slot, fillings: Sequence[Words]) -> list[list[int]]:
-        """Pieces from the slot to the end, a row a filling."""
-        if text.opening(slot.before) is None:  # the filling may take over the opening capital: write each one out
-            return [self.pieces.flat(text.surface(slot.fill(words))[slot.start :]) for words in fillings]
-        after = self.pieces.flat(slot.after)
-        return [self.pieces.flat(words) + after for words in fillings]
+    def _known(self, slot: Slot, fillings: Sequence[Words]) -> list[Score]:
+        """What is known of the scores of a slot's fillings, to be refined."""
+        scores = []
+        for key in filled_keys(slot, fillings):
+            score = self._memo.get(key)
+            if score is None:
+                score = Score()
+                self._memo.put(key, score)
+            scores.append(score)
+        self._memo.trim(_KEPT)
+        return scores
+
+    def _shown_ids(self, words: Words, start: int) -> list[int]:
+        return self.pieces.flat(text.surface(words)[start:])
 
 
 @dataclass(frozen=True)
@@ -250,7 +265,7 @@ class _FilledSlots:
             for one in wanted
             for some in _slices(self._rows_of(one), self.starts[one.slot])
         ]
-        return [[taken[at] for at in group] for group in _groups([self._rows_of(one) for one in taken])]
+        return [[taken[at] for at in group] for group in groups(_lengths(map(self._rows_of, taken)), _fits)]
 
     def _rows_of(self, filled: Filled) -> list[list[int]]:
         return [self.rows[filled.slot][number] for number in filled.numbers]
@@ -314,17 +329,15 @@ class XlnetMaskedReader:
         before = [[self._words.splitter.begin, *self._words.flat(text.surface(slot.before))] for slot in slots]
         after = [[*self._words.flat(slot.after), self._words.splitter.end] for slot in slots]
         rows = [[[*left, self._words.splitter.padding, *right]] for left, right in zip(before, after, strict=True)]
-        for group in _groups(rows):
+        for group in groups(_lengths(rows), _fits):
             hidden = self._queries([rows[i][0] for i in group], [len(before[i]) for i in group])
             result[group] = self._words.log_dist(self._network(hidden), [slots[i] for i in group])
         return result
 
     def _queries(self, rows: Sequence[list[int]], places: Sequence[int]) -> Tensor:
         """The query stream where each row is asked for, [rows, d]."""
-        longest = max(map(len, rows))
-        ids = torch.tensor([row + [self._words.splitter.padding] * (longest - len(row)) for row in rows])
-        real = torch.arange(longest) < torch.tensor([[len(row)] for row in rows])
-        asked = torch.arange(longest) == torch.tensor(places)[:, None]
+        ids, real = padded(rows, self._words.splitter.padding)
+        asked = torch.arange(ids.shape[1]) == torch.tensor(places)[:, None]
         hidden: Tensor = self._network.transformer(ids, real, asked)[asked]
         return hidden
 
@@ -339,20 +352,13 @@ def reader(name: str, network: XlnetLM, words: PieceWords, order: Order) -> "Xln
 
 def _leaving(ids: Sequence[int], before: Reading) -> _Start:
     """Where a sentence leaves the one that was read before."""
-    pairs = zip(ids, before.ids, strict=False)
-    return _Start(before, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    return _Start(before, common_prefix(ids, before.ids))
 
 
 def _memory(starts: Sequence[_Start]) -> Memory:
     """What was read before each start, padded in front."""
-    longest = max(start.count for start in starts) + 1
-    one = starts[0].reading.key
-    key, value = (one.new_zeros(*one.shape[:2], len(starts), longest, one.shape[3]) for _ in range(2))
-    real = torch.zeros(len(starts), longest, dtype=torch.bool)
-    for at, start in enumerate(starts):
-        first = longest - start.count - 1
-        key[:, :, at, first:], value[:, :, at, first:] = start.key, start.value
-        real[at, first:] = True
+    key, real = stacked_at_end([start.key for start in starts], 2)
+    value, _ = stacked_at_end([start.value for start in starts], 2)
     return Memory(key, value, real)
 
 
@@ -363,21 +369,10 @@ def _slices(rows: Sequence[Sequence[int]], start: _Start) -> Iterator[slice]:
     yield from (slice(at, at + num) for at in range(0, len(rows), num))
 
 
-def _groups(rows: Sequence[Sequence[Sequence[int]]]) -> Iterator[list[int]]:
-    """Indices of what is read together: alike in length, and not too much of it. Each has some rows of pieces."""
-    lengths = [max(map(len, some), default=0) for some in rows]
-    group: list[int] = []
-    longest = most = wanted = 0
-    for i in sorted((i for i, some in enumerate(rows) if some), key=lambda i: -lengths[i]):
-        pieces = sum(map(len, rows[i]))
-        size = (len(group) + 1) * max(most, len(rows[i])) * longest
-        padding = size - wanted - pieces
-        if group and (size > _CALL_PIECES or padding > max(_FREE_PADDING, _MOST_PADDING * size)):
-            yield group
-            group = []
-        if not group:
-            longest, most, wanted = lengths[i], 0, 0
-        group.append(i)
-        most, wanted = max(most, len(rows[i])), wanted + pieces
-    if group:
-        yield group
+def _lengths(rows: Iterable[Sequence[Sequence[int]]]) -> list[list[int]]:
+    return [[len(row) for row in some] for some in rows]
+
+
+def _fits(batch: BatchShape) -> bool:
+    size = batch.num_items * batch.most_rows * batch.longest
+    return size <= _CALL_PIECES and size - batch.num_tokens <= max(_FREE_PADDING, _MOST_PADDING * size)

@@ -5,7 +5,6 @@ the frequent ones alone is an eighth of it and nearly as large, so it bounds the
 is added for the sentences that still matter.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,14 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from redraft.models.base import Pace, Slot, Words
+from redraft.models.base import Pace
 from redraft.models.output_layer import log_sum_exp, picked_logits
 from redraft.models.threads import side_by_side
 from redraft.models.xlnet.network import XlnetLM
 from redraft.numerics import Array
 
 _FREQUENT, _SHARE = 2000, 8  # columns of the first sum, no more than this part of all; ids are ranks
-_KEPT = 100_000  # scores, of 50 or so a slot
 _PARTS = 64  # read before their scores are looked at, which bounds memory
 _HELD = 200_000  # predictions that wait for their sums; beyond that they are completed at once, to bound memory
 
@@ -39,26 +37,6 @@ class Score:
         """What is final stays, and no bound is given up for a looser one."""
         if not self.is_final:
             self.bound, self.is_final = min(self.bound, bound), is_final
-
-
-class KeptScores:
-    """What was found of slots: a chain whose proposal was refused often asks for the same one again."""
-
-    def __init__(self) -> None:
-        self._slots: OrderedDict[tuple[Words, Words], dict[Words, Score]] = OrderedDict()
-        self._num = 0
-
-    def of(self, slot: Slot, fillings: Sequence[Words]) -> list[Score]:
-        """What is known of a slot's fillings, to be added to. Forgets what was not asked for lately."""
-        known = self._slots.setdefault((slot.before, slot.after), {})
-        self._slots.move_to_end((slot.before, slot.after))
-        before = len(known)
-        scores = [known.setdefault(words, Score()) for words in fillings]
-        self._num += len(known) - before
-        while self._num > _KEPT and len(self._slots) > 1:
-            _, old = self._slots.popitem(last=False)
-            self._num -= len(old)
-        return scores
 
 
 class Read(NamedTuple):
