@@ -22,7 +22,8 @@ from timing import check_same, make_sampler, run
 from redraft import text
 from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.models.precision import PRECISION, compute_dtype
-from redraft.models.xlnet.network import Order, XlnetConfig, XlnetLM
+from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.network import XlnetConfig, XlnetLM
 from redraft.models.xlnet.pack import LANGUAGE_MODEL, load_readers
 from redraft.models.xlnet.reader import PieceWords, XlnetReader
 from redraft.sampler import Chain, Sampler, State

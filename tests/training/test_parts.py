@@ -21,7 +21,7 @@ from redraft.models.pieces import SentencePieces
 from redraft.models.precision import PRECISION
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.xlnet.files import WEIGHTS, save_xlnet
-from redraft.models.xlnet.network import Order
+from redraft.models.xlnet.network import ReadingOrder as Order
 from redraft.models.xlnet.pack import load_readers, part_for
 from redraft.models.xlnet.reader import XlnetReader
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from redraft.models.lstm.network import LstmConfig
 from redraft.models.pieces import SentencePieces
-from redraft.models.xlnet.network import Order
+from redraft.models.xlnet.network import ReadingOrder as Order
 from redraft.training import lm, xlnet
 from redraft.training.loop import Plan, train
 

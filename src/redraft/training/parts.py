@@ -20,7 +20,8 @@ from redraft.models.pack import MANIFEST, Pack, write_manifest
 from redraft.models.pieces import SentencePieces
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.xlnet.files import load_xlnet, orders_of, read_card
-from redraft.models.xlnet.network import Order, XlnetLM
+from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.network import XlnetLM
 from redraft.models.xlnet.pack import LANGUAGE_MODEL, store_xlnet
 from redraft.predict.classifier import CLASSIFIER, Classifier, HubNetwork, check_labels, load_classifier, read_config
 from redraft.training.lm import encode as encode_words

@@ -131,7 +131,7 @@ class Infiller:
     @torch.inference_mode()
     def log_probs(self, prompt: str, sentences: Sequence[Words]) -> list[float]:
         """log P(sentence | prompt) of each, the end counted."""
-        from redraft.models.causal.network import Row
+        from redraft.models.causal.network import TokenRow as Row
 
         if not sentences:
             return []

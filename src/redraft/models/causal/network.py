@@ -1,4 +1,4 @@
-"""What a causal model computes for rows of tokens that go on from tokens read before."""
+"""The interface of a causal network: rows of tokens in, next-token logits out, with cached keys and values."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -11,69 +11,77 @@ from redraft.models.batching import padded, stacked_at_end
 from redraft.models.causal.line import Tokens
 
 
-class Past(NamedTuple):
-    """Keys and values of tokens that were read: [layers, heads, tokens, size] each."""
+class KvCache(NamedTuple):
+    """Keys and values of tokens that were read, each [layers, heads, tokens, head size]."""
 
     keys: Tensor
     values: Tensor
 
-    def first(self, count: int) -> "Past":
-        return Past(self.keys[:, :, :count], self.values[:, :, :count])
+    @property
+    def num_tokens(self) -> int:
+        return self.keys.shape[-2]
 
-    def then(self, other: "Past") -> "Past":
-        return Past(torch.cat([self.keys, other.keys], 2), torch.cat([self.values, other.values], 2))
+    def first(self, count: int) -> "KvCache":
+        """The cache of the first tokens alone."""
+        return KvCache(self.keys[:, :, :count], self.values[:, :, :count])
+
+    def then(self, other: "KvCache") -> "KvCache":
+        """This cache followed by another one."""
+        return KvCache(torch.cat([self.keys, other.keys], 2), torch.cat([self.values, other.values], 2))
 
 
-class Row(NamedTuple):
-    """Tokens to read, after a start and the first ``kept`` tokens of a past."""
+class TokenRow(NamedTuple):
+    """Tokens to read after a prefix that all rows share and after the first ``num_cached`` tokens of a cache."""
 
     tokens: Tokens
-    past: Past
-    kept: int
+    cache: KvCache
+    num_cached: int
 
 
-Output = tuple[Tensor, Past]  # scores [rows, tokens, vocabulary] of what comes next; a past, with rows before its axes
+# Logits [rows, tokens, vocabulary] of the next token, and the keys and values of the rows:
+# [rows, layers, heads, tokens, head size].
+NetworkOutput = tuple[Tensor, KvCache]
 
 
 class CausalNetwork(Protocol):
-    """A network with its weights. A row shorter than others ends in padding, whose results mean nothing."""
+    """A network with its weights. Rows are padded at the end; results at padding are meaningless."""
 
     @property
     def max_tokens(self) -> int | None:
-        """How long a text may be."""
+        """The longest text that it reads."""
 
     @property
     def num_tokens(self) -> int:
-        """How many tokens it knows."""
+        """The size of its vocabulary."""
 
-    def begin(self, tokens: Tokens) -> tuple[Tensor, Past]:
-        """Read the start of every text: scores [vocabulary] of what comes next, and its past."""
+    def begin(self, tokens: Tokens) -> tuple[Tensor, KvCache]:
+        """Read the prefix that all rows share. Returns the logits [vocabulary] of the next token, and a cache."""
 
-    def run(self, rows: Sequence[Row], start: Past) -> Output:
-        """Read rows after the start and their own pasts."""
+    def run(self, rows: Sequence[TokenRow], prefix: KvCache) -> NetworkOutput:
+        """Read rows, each after the shared prefix and its own cached tokens."""
 
 
-def by_past(rows: Sequence[Row]) -> dict[tuple[int, int], list[int]]:
-    """Which rows go on from the same tokens: those of one slot do."""
+def by_cache(rows: Sequence[TokenRow]) -> dict[tuple[int, int], list[int]]:
+    """Group the indices of rows that continue the same cached tokens, as the rows of one slot do."""
     found: dict[tuple[int, int], list[int]] = {}
     for at, row in enumerate(rows):
-        found.setdefault((id(row.past.keys), row.kept), []).append(at)
+        found.setdefault((id(row.cache.keys), row.num_cached), []).append(at)
     return found
 
 
-class HubNetwork:
-    """Any causal model of transformers that keeps a plain cache of keys and values."""
+class TransformersNetwork:
+    """Any causal model of transformers that uses a plain key-value cache."""
 
     def __init__(self, model: Any):
         self.model = model
         self.max_tokens: int | None = getattr(model.config, "max_position_embeddings", None)
         self.num_tokens: int = model.get_input_embeddings().weight.shape[0]
 
-    def begin(self, tokens: Tokens) -> tuple[Tensor, Past]:
+    def begin(self, tokens: Tokens) -> tuple[Tensor, KvCache]:
         try:
             output = self.model(input_ids=torch.tensor([tokens]), past_key_values=_new_cache())
             layers = output.past_key_values.layers
-            past = Past(
+            cache = KvCache(
                 torch.stack([layer.keys[0] for layer in layers]), torch.stack([layer.values[0] for layer in layers])
             )
             logits: Tensor = output.logits[0, -1]
@@ -87,47 +95,48 @@ class HubNetwork:
             ValueError,
         ) as error:
             raise InputError(_NO_CACHE) from error
-        if past.keys.shape[2] != len(tokens):
+        if cache.num_tokens != len(tokens):
             raise InputError(_NO_CACHE)
-        return logits, past
+        return logits, cache
 
-    def run(self, rows: Sequence[Row], start: Past) -> Output:
-        """Padding stands before the start and after the last token."""
-        (ids, _), begun = padded([row.tokens for row in rows]), start.keys.shape[2]
-        most = begun + max(row.kept for row in rows)
+    def run(self, rows: Sequence[TokenRow], prefix: KvCache) -> NetworkOutput:
+        """Caches are padded in front, rows at the end."""
+        ids, _ = padded([row.tokens for row in rows])
+        most = prefix.num_tokens + max(row.num_cached for row in rows)
         mask = torch.zeros(len(rows), most + ids.shape[1], dtype=torch.long)
         for at, row in enumerate(rows):
-            mask[at, most - begun - row.kept : most + len(row.tokens)] = 1
+            mask[at, most - prefix.num_tokens - row.num_cached : most + len(row.tokens)] = 1
+        first_positions = torch.tensor([[prefix.num_tokens + row.num_cached] for row in rows])
         output = self.model(
             input_ids=ids,
             attention_mask=mask,
-            position_ids=torch.tensor([[begun + row.kept] for row in rows]) + torch.arange(ids.shape[1]),
-            past_key_values=_cache(rows, start),
+            position_ids=first_positions + torch.arange(ids.shape[1]),
+            past_key_values=_cache(rows, prefix),
             use_cache=True,
         )
         layers = output.past_key_values.layers
         keys = torch.stack([layer.keys[:, :, most:] for layer in layers], 1)
-        return output.logits, Past(keys, torch.stack([layer.values[:, :, most:] for layer in layers], 1))
+        return output.logits, KvCache(keys, torch.stack([layer.values[:, :, most:] for layer in layers], 1))
 
 
-_NO_CACHE = "it keeps no plain cache of keys and values; take another model"
+_NO_CACHE = "it has no plain cache of keys and values; choose another model"
 
 
-def _cache(rows: Sequence[Row], start: Past) -> Any:
-    """A cache with the start and the kept tokens of each row, the last of them in the last place."""
+def _cache(rows: Sequence[TokenRow], prefix: KvCache) -> Any:
+    """A transformers cache with the prefix and the cached tokens of each row, aligned at their end."""
     index = torch.empty(len(rows), dtype=torch.long)
-    whole: list[Past] = []
-    for same in by_past(rows).values():
-        index[same] = len(whole)
-        whole.append(start.then(rows[same[0]].past.first(rows[same[0]].kept)))
-    keys, values = (stacked_at_end([past[part] for past in whole], 1)[0][:, index] for part in (0, 1))
-    cache = _new_cache()
+    caches: list[KvCache] = []
+    for same in by_cache(rows).values():
+        index[same] = len(caches)
+        caches.append(prefix.then(rows[same[0]].cache.first(rows[same[0]].num_cached)))
+    keys, values = (stacked_at_end([cache[part] for cache in caches], 1)[0][:, index] for part in (0, 1))
+    result = _new_cache()
     for layer in range(len(keys)):
-        cache.update(keys[layer], values[layer], layer)
-    return cache
+        result.update(keys[layer], values[layer], layer)
+    return result
 
 
 def _new_cache() -> Any:
     from transformers import DynamicCache
 
-    return DynamicCache()  # without the model's settings, so that no layer forgets what lies far back
+    return DynamicCache()  # without the model's settings: a sliding window would drop early tokens

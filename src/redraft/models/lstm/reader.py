@@ -1,7 +1,8 @@
-"""The LSTM as a model of sentences: scorer and proposer over words, with every prefix state kept.
+"""The LSTM as a scorer and proposer of words. The state after every prefix is kept.
 
-A forward reader reads the words as a reader sees them, the opening one capitalised. A backward reader reads them from
-the end; it only proposes, and takes every word in its plain form, because the opening word is not known from behind.
+A forward reader reads a sentence as it is written, with a capital at its beginning. A backward reader reads from the
+end. It only proposes, and it reads every word in its plain form, because from the end it cannot know which word is the
+first.
 """
 
 from collections.abc import Sequence
@@ -23,25 +24,26 @@ from redraft.models.batching import (
     ids_from_slot,
     padded,
 )
-from redraft.models.lstm.network import LstmLM, State
+from redraft.models.lstm.network import LstmLM, LstmState
 from redraft.models.precision import precision_name
 from redraft.models.vocabulary import END, SPECIALS, START, Vocabulary
 from redraft.numerics import Array
 
-_KEPT = 100_000  # scores that are remembered, some 50 a slot
-_GROUP_ROWS = 2048  # rows scored in one call
-_MIN_FILL = 0.8  # shortest over longest row of a call: bounds what padding costs
+_KEPT = 100_000  # scores that are remembered, about 50 per slot
+_MAX_ROWS = 2048  # scored in one call
+_MIN_FILL = 0.8  # shortest over longest row of a call: limits the cost of padding
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A sentence as one reader has read it. ``state`` has a row for each number of words read, from none to all."""
+class LstmReading:
+    """A sentence as one reader has read it. ``state`` has a row for every prefix, from no word to all words."""
 
     ids: tuple[int, ...]  # in reading order
-    state: State  # [layers, words + 1, size]
-    log_probs: Tensor  # [words + 1], float64: each word given those before it, then the end
+    state: LstmState  # [layers, words + 1, size]
+    log_probs: Tensor  # [words + 1], float64: of each word given the words before it, then of the end
 
-    def rows(self, count: int) -> State:
+    def first_states(self, count: int) -> LstmState:
+        """The states of the ``count`` shortest prefixes."""
         return self.state[0][:, :count], self.state[1][:, :count]
 
 
@@ -59,7 +61,7 @@ class LstmReader:
 
     @property
     def precision(self) -> str:
-        return precision_name(torch.float32)  # on every processor
+        return precision_name(torch.float32)  # whatever the processor
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -77,15 +79,15 @@ class LstmReader:
         return tuple(self.vocabulary.surface_ids(words))
 
     @torch.inference_mode()
-    def read(self, sentences: Sequence[Words], old: Sequence[Reading | None]) -> list[Reading]:
-        """Read sentences, each from where it leaves its old reading."""
+    def read(self, sentences: Sequence[Words], old: Sequence[LstmReading | None]) -> list[LstmReading]:
+        """Read sentences. Each is read from the first word that differs from its old reading."""
         ids = [self._ids(words) for words in sentences]
         kept = [common_prefix(new, before.ids) if before else 0 for new, before in zip(ids, old, strict=True)]
         longest = max(map(len, ids))
         hidden, cell = (part.expand(-1, len(ids), -1).unsqueeze(2).repeat(1, 1, longest + 1, 1) for part in self._start)
         for row, (before, count) in enumerate(zip(old, kept, strict=True)):
             if before:
-                hidden[:, row, : count + 1], cell[:, row, : count + 1] = before.rows(count + 1)
+                hidden[:, row, : count + 1], cell[:, row, : count + 1] = before.first_states(count + 1)
         for at in range(min(kept), longest):
             rows = [row for row in range(len(ids)) if kept[row] <= at < len(ids[row])]
             if rows:
@@ -102,24 +104,24 @@ class LstmReader:
                 new = torch.empty(0, dtype=torch.float64)
             elif before:
                 new = torch.cat([before.log_probs[: kept[row]], new])
-            readings.append(Reading(sentence, state, new))
+            readings.append(LstmReading(sentence, state, new))
         return readings
 
     def _new_log_probs(
         self, ids: Sequence[tuple[int, ...]], kept: Sequence[int], hidden: Tensor
     ) -> list[Tensor | None]:
-        """Log-probabilities of the words that were not read before; hidden is [rows, time, size]."""
+        """Log-probabilities of the words that were not read before. ``hidden`` is [rows, time, size]."""
         targets = [[*sentence[count:], END] for sentence, count in zip(ids, kept, strict=True)]
         states = torch.cat([hidden[row, count : len(ids[row]) + 1] for row, count in enumerate(kept)])
         flat = self._network.softmax.log_prob_of(states, torch.tensor([t for row in targets for t in row]))
         return list(torch.split(flat.double(), [len(row) for row in targets]))
 
-    def log_prob(self, reading: Reading) -> float:
+    def log_prob(self, reading: LstmReading) -> float:
         return float(reading.log_probs.sum())
 
     @torch.inference_mode()
-    def log_dist(self, slots: Sequence[Slot], readings: Sequence[Reading]) -> NDArray[np.float32]:
-        """Log-probabilities [slots, words] of the words that a sentence may hold at each slot."""
+    def log_dist(self, slots: Sequence[Slot], readings: Sequence[LstmReading]) -> NDArray[np.float32]:
+        """Log-probabilities [slots, words] of each word in each slot."""
         rows = [len(slot.words) - slot.end if self._backward else slot.start for slot in slots]
         states = torch.stack([reading.state[0][-1, row] for reading, row in zip(readings, rows, strict=True)])
         dist: NDArray[np.float32] = self._network.softmax.log_prob(states).numpy()
@@ -127,9 +129,9 @@ class LstmReader:
         return dist
 
     def log_probs_filled(
-        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[LstmReading]
     ) -> list[Array]:
-        """Log-probabilities of whole sentences; only what comes from the slot on is computed."""
+        """Log-probabilities of whole sentences. Only words from the slot on are computed, and none of them twice."""
         keys = [filled_keys(slot, words) for slot, words in zip(slots, fillings, strict=True)]
         scores = [[self._memo.get(key) for key in some] for some in keys]
         missing = {i: [j for j, score in enumerate(some) if score is None] for i, some in enumerate(scores)}
@@ -148,15 +150,15 @@ class LstmReader:
 
     @torch.inference_mode()
     def _filled(
-        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[LstmReading]
     ) -> list[Array]:
-        rows = [
+        ids = [
             ids_from_slot(slot, words, self.vocabulary.ids, self._shown_ids)
             for slot, words in zip(slots, fillings, strict=True)
         ]
-        targets = [[[*ids, END] for ids in some] for some in rows]
+        targets = [[[*row, END] for row in some] for some in ids]
         results: list[Array] = [np.empty(0)] * len(slots)
-        for group in groups([[len(ids) for ids in some] for some in targets], _fits):
+        for group in groups([[len(row) for row in some] for some in targets], _fits):
             scores = self._continuations([targets[i] for i in group], [(readings[i], slots[i].start) for i in group])
             for i, score in zip(group, scores, strict=True):
                 results[i] = float(readings[i].log_probs[: slots[i].start].sum()) + score
@@ -165,8 +167,10 @@ class LstmReader:
     def _shown_ids(self, words: Words, start: int) -> list[int]:
         return self.vocabulary.surface_ids(words)[start:]
 
-    def _continuations(self, targets: Sequence[list[list[int]]], starts: Sequence[tuple[Reading, int]]) -> list[Array]:
-        """Log-probability of each row of target ids, read from the state where its slot starts."""
+    def _continuations(
+        self, targets: Sequence[list[list[int]]], starts: Sequence[tuple[LstmReading, int]]
+    ) -> list[Array]:
+        """Log-probability of each row of target ids, read from the state at the start of its slot."""
         flat = [row for rows in targets for row in rows]
         counts = [len(rows) for rows in targets]
         ids, real = (part.T.contiguous() for part in padded(flat, END))
@@ -184,4 +188,4 @@ class LstmReader:
 
 
 def _fits(batch: BatchShape) -> bool:
-    return batch.shortest >= _MIN_FILL * batch.longest and batch.num_rows <= _GROUP_ROWS
+    return batch.shortest >= _MIN_FILL * batch.longest and batch.num_rows <= _MAX_ROWS

@@ -15,7 +15,7 @@ from redraft.files import replacing, sha256
 from redraft.models.checkpoints import local_path
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.quantise import dequantise
-from redraft.models.xlnet.network import Order, XlnetConfig, XlnetLM
+from redraft.models.xlnet.network import ReadingOrder, XlnetConfig, XlnetLM
 
 CONFIG, WEIGHTS, OLD_WEIGHTS = "config.json", "model.safetensors", "pytorch_model.bin"
 CARD = "card.json"
@@ -166,7 +166,7 @@ def read_card(folder: Path) -> dict[str, Any]:
     return card
 
 
-def orders_of(folder: Path) -> list[Order]:
+def orders_of(folder: Path) -> list[ReadingOrder]:
     """What a model learned to read. One from elsewhere has met every order: XLNet learns by permutations."""
-    names = read_card(folder).get("training", {}).get("orders") or [order.value for order in Order]
-    return [order for order in Order if order.value in names]
+    names = read_card(folder).get("training", {}).get("orders") or [order.value for order in ReadingOrder]
+    return [order for order in ReadingOrder if order.value in names]

@@ -37,7 +37,7 @@ _INIT_STD = 0.02
 _HIDDEN = -1e30  # added to the score of what may not be seen
 
 
-class Order(enum.Enum):
+class ReadingOrder(enum.Enum):
     """What a piece is predicted from: the pieces before it, after it, or both."""
 
     FORWARD = "forward"
@@ -205,7 +205,7 @@ class _FeedForward(nn.Module):
         return result
 
 
-class _Layer(nn.Module):
+class _XlnetLayer(nn.Module):
     def __init__(self, config: XlnetConfig):
         super().__init__()
         self.rel_attn = _RelativeAttention(config)
@@ -231,7 +231,7 @@ class XlnetLayers(nn.Module):
 
     def __init__(self, config: XlnetConfig):
         super().__init__()
-        self.layer = nn.ModuleList(_Layer(config) for _ in range(config.n_layer))
+        self.layer = nn.ModuleList(_XlnetLayer(config) for _ in range(config.n_layer))
 
     def both_sides(self, hidden: Tensor, real: Tensor) -> Tensor:
         """What [rows, time, d] becomes; nobody sees what is not ``real``."""

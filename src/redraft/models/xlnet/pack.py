@@ -16,7 +16,7 @@ from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.precision import compute_dtype
 from redraft.models.quantise import quantise
 from redraft.models.xlnet.files import CONFIG, WEIGHTS, load_xlnet
-from redraft.models.xlnet.network import Order, XlnetLM
+from redraft.models.xlnet.network import ReadingOrder, XlnetLM
 from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader, reader
 
 LANGUAGE_MODEL = "xlnet-lm"  # the kind of a part
@@ -38,8 +38,8 @@ def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> di
 
 
 def load_readers(
-    pack: Pack, orders: Iterable[Order], dtype: torch.dtype | None = None
-) -> dict[Order, XlnetReader | XlnetMaskedReader]:
+    pack: Pack, orders: Iterable[ReadingOrder], dtype: torch.dtype | None = None
+) -> dict[ReadingOrder, XlnetReader | XlnetMaskedReader]:
     """A reader for each order, in the fastest precision by default. One network serves the orders of its part."""
     part_of = {order: _require_part(pack, order) for order in orders}
     networks = {}
@@ -62,13 +62,13 @@ def load_part(pack: Pack, part: str) -> tuple[XlnetLM, SentencePieces]:
     return network, splitter
 
 
-def part_for(pack: Pack, order: Order) -> str | None:
+def part_for(pack: Pack, order: ReadingOrder) -> str | None:
     """The part of a pack that reads in an order, if there is one."""
     of_kind = ((part, entry) for part, entry in pack.parts.items() if entry["kind"] == LANGUAGE_MODEL)
     return next((part for part, entry in of_kind if order.value in entry["orders"]), None)
 
 
-def _require_part(pack: Pack, order: Order) -> str:
+def _require_part(pack: Pack, order: ReadingOrder) -> str:
     part = part_for(pack, order)
     if part is None:
         raise PackError(

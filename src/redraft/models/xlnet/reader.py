@@ -34,8 +34,8 @@ from redraft.models.output_layer import log_sum_exp, picked_logits
 from redraft.models.pieces import SentencePieces
 from redraft.models.precision import precision_name
 from redraft.models.vocabulary import SPECIALS, Vocabulary
-from redraft.models.xlnet.network import Memory, Order, XlnetLM
-from redraft.models.xlnet.scoring import Filled, Read, Score, XlnetScoring
+from redraft.models.xlnet.network import Memory, ReadingOrder, XlnetLM
+from redraft.models.xlnet.scoring import ScoreBound, SlotFillings, SlotStates, XlnetScoring
 from redraft.numerics import Array
 
 _CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache
@@ -83,7 +83,7 @@ class PieceWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class XlnetReading:
     """A sentence as one reader has read it; the arrays have a row for each number of pieces read, from none to all."""
 
     ids: tuple[int, ...]  # in reading order
@@ -98,7 +98,7 @@ class Reading:
 class _Start:
     """Where reading goes on: after some pieces of a reading."""
 
-    reading: Reading
+    reading: XlnetReading
     count: int
 
     @property
@@ -120,7 +120,7 @@ class XlnetReader:
         splitter = words.splitter
         self.begin, self.end = (splitter.end, splitter.begin) if backward else (splitter.begin, splitter.end)
         self._nothing = self._read_nothing()
-        self._memo: Memo[FilledKey, Score] = Memo()
+        self._memo: Memo[FilledKey, ScoreBound] = Memo()
 
     @property
     def precision(self) -> str:
@@ -135,9 +135,11 @@ class XlnetReader:
         return self.pieces.proposable
 
     @torch.inference_mode()
-    def _read_nothing(self) -> Reading:
+    def _read_nothing(self) -> XlnetReading:
         hidden, kept = self.network.transformer.causal(torch.tensor([[self.begin]]), backward=self.backward)
-        return Reading((), (0,), kept.key[:, :, 0], kept.value[:, :, 0], hidden[0], torch.empty(0, dtype=torch.float64))
+        return XlnetReading(
+            (), (0,), kept.key[:, :, 0], kept.value[:, :, 0], hidden[0], torch.empty(0, dtype=torch.float64)
+        )
 
     def _split(self, words: Words) -> list[tuple[int, ...]]:
         """Pieces of each word, all in reading order."""
@@ -146,13 +148,13 @@ class XlnetReader:
         return [self.pieces.split(word) for word in text.surface(words)]
 
     @torch.inference_mode()
-    def read(self, sentences: Sequence[Words], old: Sequence[Reading | None]) -> list[Reading]:
+    def read(self, sentences: Sequence[Words], old: Sequence[XlnetReading | None]) -> list[XlnetReading]:
         """Read sentences, each from where it leaves its old reading."""
         split = [self._split(words) for words in sentences]
         ids = [tuple(piece for word in words for piece in word) for words in split]
         starts = [_leaving(new, before or self._nothing) for new, before in zip(ids, old, strict=True)]
         new = [[list(row[start.count :])] for row, start in zip(ids, starts, strict=True)]
-        readings: list[Reading | None] = [None] * len(ids)
+        readings: list[XlnetReading | None] = [None] * len(ids)
         for group in groups(_lengths(new), _fits):
             hidden, kept = self.go_on([new[i] for i in group], [starts[i] for i in group])
             for row, i in enumerate(group):
@@ -161,11 +163,11 @@ class XlnetReader:
 
     def _extended(
         self, start: _Start, split: list[tuple[int, ...]], ids: tuple[int, ...], hidden: Tensor, kept: Memory, row: int
-    ) -> Reading:
+    ) -> XlnetReading:
         """The reading that goes on from another, still without the scores of what is new."""
         firsts = tuple(np.cumsum([0, *map(len, split)]).tolist())
         count = len(ids) - start.count
-        return Reading(
+        return XlnetReading(
             ids,
             firsts,
             torch.cat([start.key, kept.key[:, :, row, :count]], 2),
@@ -174,7 +176,7 @@ class XlnetReader:
             start.reading.log_probs[: start.count],
         )
 
-    def _scored(self, readings: Sequence[Reading], starts: Sequence[_Start]) -> list[Reading]:
+    def _scored(self, readings: Sequence[XlnetReading], starts: Sequence[_Start]) -> list[XlnetReading]:
         """Readings with the log-probabilities of what is new in them. A backward reader scores nothing."""
         if self.backward:
             return list(readings)
@@ -183,7 +185,7 @@ class XlnetReader:
         flat = self.network.log_prob_of(hidden, torch.tensor([target for row in targets for target in row])).double()
         parts = torch.split(flat, [len(row) for row in targets])
         return [
-            Reading(r.ids, r.firsts, r.key, r.value, r.hidden, torch.cat([r.log_probs, part]))
+            XlnetReading(r.ids, r.firsts, r.key, r.value, r.hidden, torch.cat([r.log_probs, part]))
             for r, part in zip(readings, parts, strict=True)
         ]
 
@@ -197,18 +199,18 @@ class XlnetReader:
         ids, _ = padded([row for some in rows for row in (*some, *[()] * (most - len(some)))], self.end)
         return self.network.transformer.causal(ids, backward=self.backward, memory=_memory(starts))
 
-    def log_prob(self, reading: Reading) -> float:
+    def log_prob(self, reading: XlnetReading) -> float:
         return float(reading.log_probs.sum())
 
     @torch.inference_mode()
-    def log_dist(self, slots: Sequence[Slot], readings: Sequence[Reading]) -> NDArray[np.float32]:
+    def log_dist(self, slots: Sequence[Slot], readings: Sequence[XlnetReading]) -> NDArray[np.float32]:
         """Log-probabilities [slots, words] of the words that a sentence may hold at each slot."""
         read = [len(slot.words) - slot.end if self.backward else slot.start for slot in slots]
         states = torch.stack([r.hidden[r.firsts[at]] for r, at in zip(readings, read, strict=True)])
         return self.pieces.log_dist(self.network(states), slots)
 
     def log_probs_filled(
-        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[XlnetReading]
     ) -> list[Array]:
         """Log-probabilities of whole sentences; only what comes from the slot on is computed, and not twice."""
         scoring = self.scoring(slots, fillings, readings)
@@ -216,7 +218,7 @@ class XlnetReader:
         return scoring.bounds
 
     def scoring(
-        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Reading]
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[XlnetReading]
     ) -> XlnetScoring:
         """The same, as closely as is asked for."""
         rows = [
@@ -227,13 +229,13 @@ class XlnetReader:
         scores = [self._known(slot, words) for slot, words in zip(slots, fillings, strict=True)]
         return XlnetScoring(_FilledSlots(self, rows, starts), scores, _lengths(rows))
 
-    def _known(self, slot: Slot, fillings: Sequence[Words]) -> list[Score]:
+    def _known(self, slot: Slot, fillings: Sequence[Words]) -> list[ScoreBound]:
         """What is known of the scores of a slot's fillings, to be refined."""
         scores = []
         for key in filled_keys(slot, fillings):
             score = self._memo.get(key)
             if score is None:
-                score = Score()
+                score = ScoreBound()
                 self._memo.put(key, score)
             scores.append(score)
         self._memo.trim(_KEPT)
@@ -259,18 +261,18 @@ class _FilledSlots:
     def _head(self) -> tuple[Tensor, Tensor]:
         return self.network.transformer.word_embedding.weight, self.network.lm_loss.bias
 
-    def parts(self, wanted: Sequence[Filled]) -> list[list[Filled]]:
+    def parts(self, wanted: Sequence[SlotFillings]) -> list[list[SlotFillings]]:
         taken = [
-            Filled(one.slot, one.numbers[some])
+            SlotFillings(one.slot, one.numbers[some])
             for one in wanted
             for some in _slices(self._rows_of(one), self.starts[one.slot])
         ]
         return [[taken[at] for at in group] for group in groups(_lengths(map(self._rows_of, taken)), _fits)]
 
-    def _rows_of(self, filled: Filled) -> list[list[int]]:
+    def _rows_of(self, filled: SlotFillings) -> list[list[int]]:
         return [self.rows[filled.slot][number] for number in filled.numbers]
 
-    def read(self, part: Sequence[Filled]) -> list[Read]:
+    def read(self, part: Sequence[SlotFillings]) -> list[SlotStates]:
         """Each slot's rows of pieces and the end, read from where the slot starts."""
         rows, starts = [self._rows_of(one) for one in part], [self.starts[one.slot] for one in part]
         hidden, _ = self.reader.go_on(rows, starts)
@@ -284,7 +286,7 @@ class _FilledSlots:
             firsts = torch.tensor([row[0] for row in targets])
             lengths = [len(row) for row in some]
             reads.append(
-                Read(
+                SlotStates(
                     log_prob + picked_logits(before[at : at + 1], firsts, *self._head).double().numpy(),
                     torch.cat([by_row[at, number, :length] for number, length in enumerate(lengths)]),
                     torch.tensor([target for row in targets for target in row[1:]], dtype=torch.long),
@@ -342,15 +344,15 @@ class XlnetMaskedReader:
         return hidden
 
 
-def reader(name: str, network: XlnetLM, words: PieceWords, order: Order) -> "XlnetReader | XlnetMaskedReader":
+def reader(name: str, network: XlnetLM, words: PieceWords, order: ReadingOrder) -> "XlnetReader | XlnetMaskedReader":
     """A network as the reader of an order."""
     name = f"{name}/{order.value}"
-    if order is Order.MASKED:
+    if order is ReadingOrder.MASKED:
         return XlnetMaskedReader(name, network, words)
-    return XlnetReader(name, network, words, backward=order is Order.BACKWARD)
+    return XlnetReader(name, network, words, backward=order is ReadingOrder.BACKWARD)
 
 
-def _leaving(ids: Sequence[int], before: Reading) -> _Start:
+def _leaving(ids: Sequence[int], before: XlnetReading) -> _Start:
     """Where a sentence leaves the one that was read before."""
     return _Start(before, common_prefix(ids, before.ids))
 

@@ -27,7 +27,7 @@ _HELD = 200_000  # predictions that wait for their sums; beyond that they are co
 
 
 @dataclass
-class Score:
+class ScoreBound:
     """What is known of a sentence's log-probability; it becomes more as it is scored."""
 
     bound: float = np.inf
@@ -39,7 +39,7 @@ class Score:
             self.bound, self.is_final = min(self.bound, bound), is_final
 
 
-class Read(NamedTuple):
+class SlotStates(NamedTuple):
     """Fillings of a slot after the layers, their predictions one after the other."""
 
     log_probs: Array  # [fillings]: of what stands before the slot and of a filling's first piece
@@ -48,23 +48,23 @@ class Read(NamedTuple):
     lengths: Sequence[int]  # predictions of each filling
 
 
-class Filled(NamedTuple):
+class SlotFillings(NamedTuple):
     """Some fillings of a slot, all by their numbers."""
 
     slot: int
     numbers: Sequence[int]
 
 
-class Layers(Protocol):
+class FillingReader(Protocol):
     """Reads fillings of slots as far as the output layer."""
 
     @property
     def network(self) -> XlnetLM: ...
 
-    def parts(self, wanted: Sequence[Filled]) -> list[list[Filled]]:
+    def parts(self, wanted: Sequence[SlotFillings]) -> list[list[SlotFillings]]:
         """Fillings as they are best read together."""
 
-    def read(self, part: Sequence[Filled]) -> list[Read]:
+    def read(self, part: Sequence[SlotFillings]) -> list[SlotStates]:
         """What is found of each."""
 
 
@@ -98,7 +98,7 @@ class XlnetScoring:
     # Bounds are close from the start, so a few scores leave most of the others without a chance.
     pace = Pace(leaders=8, stride=0)
 
-    def __init__(self, layers: Layers, scores: Sequence[Sequence[Score]], lengths: Sequence[Sequence[int]]):
+    def __init__(self, layers: FillingReader, scores: Sequence[Sequence[ScoreBound]], lengths: Sequence[Sequence[int]]):
         self._layers, self._scores, self._lengths = layers, scores, lengths
         self._predictions: dict[int, _Predictions] = {}  # by the identity of a score
         self._num_held = 0
@@ -139,7 +139,7 @@ class XlnetScoring:
         self._complete([(score, self._predictions[id(score)]) for score in scores if not score.is_final], num)
 
     @torch.inference_mode()
-    def _complete(self, rows: Sequence[tuple[Score, _Predictions]], num: int | None = None) -> None:
+    def _complete(self, rows: Sequence[tuple[ScoreBound, _Predictions]], num: int | None = None) -> None:
         if not rows:
             return
         spans = [slice(row.num_full, None if num is None else row.num_full + num) for _, row in rows]
@@ -166,7 +166,7 @@ class XlnetScoring:
         wanted: dict[int, list[int]] = {}
         for i, j in places:
             wanted.setdefault(i, []).append(j)
-        parts = self._layers.parts([Filled(i, numbers) for i, numbers in wanted.items()])
+        parts = self._layers.parts([SlotFillings(i, numbers) for i, numbers in wanted.items()])
         for start in range(0, len(parts), _PARTS):
             some = parts[start : start + _PARTS]
             for part, found in zip(some, side_by_side(self._predictions_of, some), strict=True):
@@ -176,7 +176,7 @@ class XlnetScoring:
                         score.lower(row.bound, is_final=not row.num_left)
                     self._hold([(s, row) for s, row in zip(scores, rows, strict=True) if not s.is_final])
 
-    def _predictions_of(self, part: Sequence[Filled]) -> list[list[_Predictions]]:
+    def _predictions_of(self, part: Sequence[SlotFillings]) -> list[list[_Predictions]]:
         result = []
         for read in self._layers.read(part):
             log_sums = log_sum_exp(read.hidden, *(whole[: self._num_frequent] for whole in self._head))
@@ -194,7 +194,7 @@ class XlnetScoring:
             )
         return result
 
-    def _hold(self, rows: Sequence[tuple[Score, _Predictions]]) -> None:
+    def _hold(self, rows: Sequence[tuple[ScoreBound, _Predictions]]) -> None:
         self._predictions |= {id(score): row for score, row in rows}
         self._num_held += sum(len(row.bounds) for _, row in rows)
         if self._num_held > _HELD:
