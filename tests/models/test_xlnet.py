@@ -251,7 +251,7 @@ def _pickled(folder: Path, content: bytes) -> Path:
     ("harm", "message"),
     [
         (lambda folder: _changed(folder, model_type="bert"), "type bert, not an XLNet"),
-        (lambda folder: _changed(folder, clamp_len=5), r"does not compute \(clamp_len: 5\)"),
+        (lambda folder: _changed(folder, clamp_len=5), r"does not support \(clamp_len: 5\)"),
         (lambda folder: _changed(folder, tie_word_embeddings=False), "tie_word_embeddings: false"),
         (lambda folder: _changed(folder, n_head=0), "n_head: 0"),
         (lambda folder: _changed(folder, n_layer="six"), "n_layer: six"),
@@ -262,12 +262,12 @@ def _pickled(folder: Path, content: bytes) -> Path:
         (lambda folder: _changed(folder, redraft_pieces_sha256="0"), "not the vocabulary that the model was trained"),
         (lambda folder: (folder / PIECES).unlink(), r"lacks spiece\.model"),
         (lambda folder: (folder / PIECES).write_text("text"), "not a SentencePiece model"),
-        (lambda folder: (folder / WEIGHTS).unlink(), "holds no weights that can be read"),
+        (lambda folder: (folder / WEIGHTS).unlink(), "holds no readable weights"),
         (lambda folder: (folder / WEIGHTS).write_bytes(b"1234567890"), r"model\.safetensors is damaged"),
         (lambda folder: (folder / WEIGHTS).write_text("version https://git-lfs.github.com/spec/v1"), "git lfs pull"),
-        (lambda folder: _pickled(folder, b""), "holds no weights that can be read: "),
+        (lambda folder: _pickled(folder, b""), "holds no readable weights: "),
         (lambda folder: _pickled(folder, b"version 1 of nothing"), "is damaged"),
-        (lambda folder: torch.save([1], _pickled(folder, b"")), "holds no weights that can be read: "),
+        (lambda folder: torch.save([1], _pickled(folder, b"")), "holds no readable weights: "),
         (lambda folder: (folder / CONFIG).unlink(), "holds no model"),
         (lambda folder: (folder / CONFIG).write_text("[]"), "holds no model"),
     ],
@@ -458,13 +458,13 @@ def test_long_rows_are_read_in_parts(fresh: XlnetReader, forward: XlnetReader, m
     readings = forward.read([words, words], [None, None])
     whole = forward.log_probs_filled(slots, fillings, readings)
     calls: list[int] = []
-    go_on = fresh.go_on
+    extend = fresh.extend
 
-    def counting(rows, starts):  # type: ignore[no-untyped-def]
+    def counting(rows, prefixes):  # type: ignore[no-untyped-def]
         calls.append(sum(map(len, rows)))
-        return go_on(rows, starts)
+        return extend(rows, prefixes)
 
-    monkeypatch.setattr(fresh, "go_on", counting)
+    monkeypatch.setattr(fresh, "extend", counting)
     monkeypatch.setattr("redraft.models.xlnet.reader._CALL_PAIRS", 120)
     monkeypatch.setattr("redraft.models.xlnet.reader._CALL_PIECES", 1)  # or parts would be joined again
     parts = fresh.log_probs_filled(slots, fillings, readings)
@@ -480,7 +480,7 @@ def test_nothing_is_scored_twice(fresh: XlnetReader, monkeypatch: pytest.MonkeyP
     readings = fresh.read([words, insert.words], [None, None])
     fillings = [("house",), ("dog",)]
     (first,) = fresh.log_probs_filled([replace], [fillings], readings[:1])
-    monkeypatch.setattr(fresh, "go_on", None)
+    monkeypatch.setattr(fresh, "extend", None)
     (again,) = fresh.log_probs_filled([insert], [fillings], readings[1:])
     assert again.tolist() == first.tolist()
     with pytest.raises(TypeError):

@@ -1,20 +1,21 @@
-"""XLNet, written for sentences: one segment, and one set of weights that reads in three orders.
+"""XLNet for single sentences. One set of weights reads in three orders.
 
-A language model has two streams. The *content* stream knows each piece and what it may see; the *query* stream knows
-a piece's place and what is seen from there, and its last layer predicts the piece. What is seen is the order:
-everything before (forward), everything after (backward), or everything but the pieces that are asked for (masked).
+A language model has two streams. The *content* stream encodes each piece together with the pieces it may see. The
+*query* stream encodes a position and what may be seen from it, but not the piece itself; its last layer predicts the
+piece. The order decides what may be seen: all pieces before (forward), all pieces after (backward), or all pieces that
+are not masked (masked).
 
-With ``one_stream`` the content itself predicts the piece that is read next, forward and backward, as other language
-models do: what it sees is all that the next query would see, so the second stream only costs time. A checkpoint has to
-be trained for the one way or the other.
+With ``one_stream`` the content stream itself predicts the next piece, forward and backward, as in other language
+models. It sees everything that the next query would see, so a second stream would only cost time. A checkpoint has to
+be trained for one way or the other.
 
-The parameters have the names and shapes of ``transformers.XLNetLMHeadModel``, and so have the results, so a checkpoint
-goes either way. It is faster, because each order is computed in its own shape:
+Parameters have the names and shapes of ``transformers.XLNetLMHeadModel``, and the results are the same, so checkpoints
+can be exchanged. This implementation is faster, because each order has a computation of its own:
 
-* forward and backward, the query of place t + 1 sees what the content of place t sees, so both streams go through
-  every product together under one triangular mask, and the content stops before the last layer;
-* masked, nobody sees the content of a piece that is asked for, so its query takes that place in one stream;
-* the position keys are computed once for the batch instead of once a sentence.
+* Forward and backward, the query at position t + 1 sees what the content at position t sees. Both streams go through
+  every matrix product together, under one triangular mask. The content stream stops before the last layer.
+* Masked, no position sees the content of a masked piece. Its query takes its place in a single stream.
+* Relative position keys are computed once for the batch, not once per sentence.
 """
 
 import enum
@@ -27,18 +28,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from redraft.errors import InputError
-from redraft.models.output_layer import Columns, Soft, cross_entropy, log_prob_of
+from redraft.models.output_layer import Columns, SoftTargets, cross_entropy, log_prob_of
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "relu": functional.relu}
-# Settings of an XLNet that this module computes, and no others.
+# The only supported values of these settings.
 _FIXED = {"attn_type": "bi", "bi_data": False, "clamp_len": -1, "same_length": False, "untie_r": True}
 _SIZES = ("vocab_size", "d_model", "n_layer", "n_head", "d_inner")
 _INIT_STD = 0.02
-_HIDDEN = -1e30  # added to the score of what may not be seen
+_MASKED = -1e30  # added to the attention score of a masked key
 
 
 class ReadingOrder(enum.Enum):
-    """What a piece is predicted from: the pieces before it, after it, or both."""
+    """What a piece is predicted from: the pieces before it, the pieces after it, or both."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -47,7 +48,7 @@ class ReadingOrder(enum.Enum):
 
 @dataclass(frozen=True)
 class XlnetConfig:
-    """Shape of a model; the names are those of ``transformers.XLNetConfig``. No dropout: data is plentiful."""
+    """Shape of a model, with the names of ``transformers.XLNetConfig``. There is no dropout: data is plentiful."""
 
     vocab_size: int
     d_model: int = 256
@@ -56,25 +57,25 @@ class XlnetConfig:
     d_inner: int = 1024
     ff_activation: str = "gelu"
     layer_norm_eps: float = 1e-12
-    one_stream: bool = False  # whether the content predicts what comes next, forward and backward
+    one_stream: bool = False  # whether the content stream predicts, forward and backward
 
     def __post_init__(self) -> None:
         if self.d_model % self.n_head:
-            raise InputError(f"a layer's width must be a multiple of its {self.n_head} heads, not {self.d_model}")
+            raise InputError(f"the width of a layer must be a multiple of its {self.n_head} heads, not {self.d_model}")
 
     @classmethod
     def read(cls, config: dict[str, Any]) -> "XlnetConfig":
-        """The part of a checkpoint's configuration that matters here."""
+        """Take the fields of this class from a checkpoint's configuration."""
         return cls(**{name: config[name] for name in cls.__dataclass_fields__ if name in config})
 
     @classmethod
     def supports(cls, config: dict[str, Any]) -> bool:
-        """Whether this module computes what transformers would for that configuration."""
+        """Return whether this module computes what transformers would for a configuration."""
         return config.get("model_type") == "xlnet" and not cls.unsupported(config)
 
     @staticmethod
     def unsupported(config: dict[str, Any]) -> list[str]:
-        """The settings of an XLNet that this module does not compute, each with its value."""
+        """The settings of an XLNet that this module does not support, each with its value."""
         if unknown := [name for name in _SIZES if type(config.get(name)) is not int or config[name] < 1]:
             return [f"{name}: {config.get(name)}" for name in unknown]
         other = [name for name, value in _FIXED.items() if config.get(name, value) != value]
@@ -88,9 +89,9 @@ class XlnetConfig:
 
 
 class Memory(NamedTuple):
-    """Keys and values of pieces that were read before, layer by layer; padded in front, so that they end together."""
+    """Cached keys and values of pieces that were read before, padded in front so that they end together."""
 
-    key: Tensor  # [layers, heads, sentences, pieces, size]
+    key: Tensor  # [layers, heads, sentences, pieces, head size]
     value: Tensor
     real: Tensor  # [sentences, pieces], false for padding
 
@@ -113,10 +114,10 @@ class _RelativeAttention(nn.Module):
         self.layer_norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
 
     def keys_values(self, content: Tensor) -> _LayerMemory:
-        """[rows, time, d] to keys and values, each [heads, rows, time, size].
+        """Project [rows, time, d] to keys and values, each [heads, rows, time, head size].
 
-        Heads come first wherever there are some: then one copy serves the products with the keys of each row, with
-        those of a sentence that rows share, and with the distances that all share.
+        Heads are always the first axis. Then one copy of the queries serves the products with the keys of each row,
+        with the memory that rows share, and with the position keys that all share.
         """
         heads, size = self.q.shape[1:]
         weights = torch.cat([self.k.flatten(1), self.v.flatten(1)], 1)
@@ -126,7 +127,7 @@ class _RelativeAttention(nn.Module):
 
     def forward(
         self,
-        asking: Tensor,
+        hidden: Tensor,
         own: _LayerMemory,
         distances: Tensor,
         mask: Tensor,
@@ -134,62 +135,63 @@ class _RelativeAttention(nn.Module):
         *,
         ahead: int = 0,
     ) -> Tensor:
-        """What each of ``asking`` [rows, streams x time, d] takes from keys and values: the same shape.
+        """Attend from the streams ``hidden`` [rows, streams x time, d] to keys and values. Returns the same shape.
 
-        Streams stand one place apart; ``ahead`` is how far the first is ahead of the keys. ``distances`` are the
-        sinusoids of ``distance_range``, ``mask`` [1, rows, streams x time, keys] is added to the scores.
+        Streams are one position apart; ``ahead`` is the offset of the first stream to the keys. ``distances`` are the
+        sinusoids of ``_distance_range``. ``mask`` [1, rows, streams x time, keys] is added to the scores.
         """
-        rows, asks, d_model = asking.shape
+        rows, num_queries, d_model = hidden.shape
         heads, size = self.q.shape[1:]
         scale = size**-0.5
-        # With the bias of the content scores, so that no pass over the queries is spent on it.
-        query = torch.addmm((self.r_w_bias * scale).flatten(), asking.reshape(-1, d_model), (self.q * scale).flatten(1))
-        query = query.view(rows, asks, heads, size).permute(2, 0, 1, 3).contiguous()
-        scores = _to_keys(query, own[0], memory and memory[0])
-        by_place = scores.view(heads, rows, -1, own[0].shape[2], scores.shape[-1])
-        by_place += self._position(query, distances, own[0].shape[2], ahead)
+        # The bias of the content scores is added here, which saves a pass over the queries.
+        query = torch.addmm((self.r_w_bias * scale).flatten(), hidden.reshape(-1, d_model), (self.q * scale).flatten(1))
+        query = query.view(rows, num_queries, heads, size).permute(2, 0, 1, 3).contiguous()
+        scores = _content_scores(query, own[0], memory and memory[0])
+        by_position = scores.view(heads, rows, -1, own[0].shape[2], scores.shape[-1])
+        by_position += self._position_scores(query, distances, own[0].shape[2], ahead)
         scores += mask
-        mixed = _from_values(torch.softmax(scores, -1), own[1], memory and memory[1])
-        merged = mixed.permute(1, 2, 0, 3).reshape(-1, d_model) @ self.o.flatten(1).T
-        result: Tensor = self.layer_norm(merged.view(rows, asks, d_model) + asking)
+        attended = _weighted_values(torch.softmax(scores, -1), own[1], memory and memory[1])
+        output = attended.permute(1, 2, 0, 3).reshape(-1, d_model) @ self.o.flatten(1).T
+        result: Tensor = self.layer_norm(output.view(rows, num_queries, d_model) + hidden)
         return result
 
-    def _position(self, query: Tensor, distances: Tensor, time: int, ahead: int) -> Tensor:
-        """Scores by distance, [heads, rows, streams, time, keys]; queries come with the bias of the content scores."""
-        heads, rows, asks, size = query.shape
+    def _position_scores(self, query: Tensor, distances: Tensor, time: int, ahead: int) -> Tensor:
+        """Scores by relative position, [heads, rows, streams, time, keys]. Queries include the content bias."""
+        heads, rows, num_queries, size = query.shape
         keys = (distances @ self.r.flatten(1)).view(-1, heads, size).permute(1, 2, 0)
         bias = ((self.r_r_bias - self.r_w_bias) * size**-0.5)[:, None] @ keys
-        # One product a head serves every sentence of the batch.
-        scores = torch.baddbmm(bias, query.view(heads, rows * asks, size), keys)
-        # Ask t and key c want the column of their distance, time - t - ahead + c: a view one step aslant.
+        # One product per head serves every sentence of the batch.
+        scores = torch.baddbmm(bias, query.view(heads, rows * num_queries, size), keys)
+        # Query t and key c need the column of their distance, time - t - ahead + c. This is the relative shift of
+        # Transformer-XL, as a strided view instead of a copy.
         span = keys.shape[2]
-        shape = (heads, rows, asks // time, time, span - time)
-        strides = (rows * asks * span, asks * span, time * span - 1, span - 1, 1)
-        aslant: Tensor = scores.as_strided(shape, strides, time - ahead)
-        return aslant
+        shape = (heads, rows, num_queries // time, time, span - time)
+        strides = (rows * num_queries * span, num_queries * span, time * span - 1, span - 1, 1)
+        shifted: Tensor = scores.as_strided(shape, strides, time - ahead)
+        return shifted
 
 
-def _to_keys(query: Tensor, own: Tensor, memory: Tensor | None) -> Tensor:
-    """Products of queries [heads, rows, asks, size] with the keys of their rows, after those of the memory if any."""
+def _content_scores(query: Tensor, own: Tensor, memory: Tensor | None) -> Tensor:
+    """Products of queries [heads, rows, queries, size] with the keys of the memory, if any, and of their rows."""
     scores = query @ own.transpose(-1, -2)
     if memory is None:
         return scores
-    # The rows of a sentence share its memory: all their queries meet it in one product.
-    heads, rows, asks, size = query.shape
+    # The rows of a sentence share its memory: one product serves all their queries.
+    heads, rows, num_queries, size = query.shape
     shared = query.view(heads, memory.shape[1], -1, size) @ memory.transpose(-1, -2)
-    return torch.cat([shared.view(heads, rows, asks, -1), scores], -1)
+    return torch.cat([shared.view(heads, rows, num_queries, -1), scores], -1)
 
 
-def _from_values(attention: Tensor, own: Tensor, memory: Tensor | None) -> Tensor:
-    """Values [heads, rows, keys, size] mixed by attention [heads, rows, asks, keys]."""
+def _weighted_values(attention: Tensor, own: Tensor, memory: Tensor | None) -> Tensor:
+    """Values [heads, rows, keys, size] weighted by attention [heads, rows, queries, keys]."""
     if memory is None:
         return attention @ own
-    heads, rows, asks, keys = attention.shape
+    heads, rows, num_queries, keys = attention.shape
     past, size = memory.shape[2:]
     to_memory = attention.view(heads * memory.shape[1], -1, keys)[..., :past]
-    shared = torch.bmm(to_memory, memory.reshape(-1, past, size)).view(heads * rows, asks, size)
-    to_own = attention.view(heads * rows, asks, keys)[..., past:]
-    return torch.baddbmm(shared, to_own, own.reshape(heads * rows, -1, size)).view(heads, rows, asks, size)
+    shared = torch.bmm(to_memory, memory.reshape(-1, past, size)).view(heads * rows, num_queries, size)
+    to_own = attention.view(heads * rows, num_queries, keys)[..., past:]
+    return torch.baddbmm(shared, to_own, own.reshape(heads * rows, -1, size)).view(heads, rows, num_queries, size)
 
 
 class _FeedForward(nn.Module):
@@ -213,7 +215,7 @@ class _XlnetLayer(nn.Module):
 
     def forward(
         self,
-        asking: Tensor,
+        hidden: Tensor,
         content: Tensor,
         distances: Tensor,
         mask: Tensor,
@@ -221,29 +223,32 @@ class _XlnetLayer(nn.Module):
         *,
         ahead: int = 0,
     ) -> tuple[Tensor, _LayerMemory]:
-        """What ``asking`` becomes, and the keys and values of ``content``; the rest is the attention's."""
+        """Transform the streams ``hidden``, which attend to ``content``.
+
+        Also returns the keys and values of ``content``. See ``_RelativeAttention.forward`` for the other arguments.
+        """
         own = self.rel_attn.keys_values(content)
-        return self.ff(self.rel_attn(asking, own, distances, mask, memory, ahead=ahead)), own
+        return self.ff(self.rel_attn(hidden, own, distances, mask, memory, ahead=ahead)), own
 
 
 class XlnetLayers(nn.Module):
-    """The layers alone, which see both sides."""
+    """A stack of layers without embeddings."""
 
     def __init__(self, config: XlnetConfig):
         super().__init__()
         self.layer = nn.ModuleList(_XlnetLayer(config) for _ in range(config.n_layer))
 
     def both_sides(self, hidden: Tensor, real: Tensor) -> Tensor:
-        """What [rows, time, d] becomes; nobody sees what is not ``real``."""
+        """Transform [rows, time, d], attending in both directions. Positions that are not ``real`` are masked."""
         distances = _sinusoids(_distance_range(hidden.shape[1]), hidden)
-        mask = _hiding(~real)[None, :, None, :]
+        mask = _mask(~real)[None, :, None, :]
         for layer in self.layer:
             hidden, _ = layer(hidden, hidden, distances, mask)
         return hidden
 
 
 class XlnetTransformer(XlnetLayers):
-    """The layers and the embeddings, without a head."""
+    """Layers and embeddings, without a head."""
 
     def __init__(self, config: XlnetConfig):
         super().__init__(config)
@@ -251,22 +256,23 @@ class XlnetTransformer(XlnetLayers):
         self.word_embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.mask_emb = nn.Parameter(torch.zeros(1, 1, config.d_model))
 
-    def forward(self, ids: Tensor, real: Tensor, asked: Tensor | None = None) -> Tensor:
-        """Both sides of every piece: ids [rows, time] to [rows, time, d].
+    def forward(self, ids: Tensor, real: Tensor, masked: Tensor | None = None) -> Tensor:
+        """Encode pieces from both sides: ids [rows, time] to [rows, time, d].
 
-        Nobody sees what is not ``real`` or is ``asked`` for; where it is asked for the result is the query stream's.
+        Positions that are not ``real`` or are ``masked`` are not seen. At masked positions the result is the query
+        stream, which predicts the piece.
         """
         hidden: Tensor = self.word_embedding(ids)
-        if asked is not None:
-            hidden = torch.where(asked[..., None], self.mask_emb, hidden)
-            real = real & ~asked
+        if masked is not None:
+            hidden = torch.where(masked[..., None], self.mask_emb, hidden)
+            real = real & ~masked
         return self.both_sides(hidden, real)
 
     def causal(self, ids: Tensor, *, backward: bool = False, memory: Memory | None = None) -> tuple[Tensor, Memory]:
-        """Pieces in reading order, each seen by those that come later: ids [rows, time].
+        """Encode pieces in reading order, each seen by the later ones: ids [rows, time].
 
-        Gives the stream that predicts [rows, time, d], row t piece t + 1, and what to remember of the pieces (without
-        the memory that was given). Rows of one sentence of the memory follow each other.
+        Returns the predicting stream [rows, time, d], whose entry t predicts piece t + 1, and the keys and values of
+        these pieces (without the given memory). Rows that share a sentence of the memory are adjacent.
         """
         rows, time = ids.shape
         hidden: Tensor = self.word_embedding(ids)
@@ -277,44 +283,45 @@ class XlnetTransformer(XlnetLayers):
         mask = _causal_mask(rows, time, memory)
         kept: list[_LayerMemory] = []
         for number, layer in enumerate(self.layer):
-            ends = number == len(self.layer) - 1 and not self._one_stream  # the content, which predicts nothing
-            asking = hidden[:, time:] if ends else hidden
-            seen = mask[:, :, : asking.shape[1]]
-            past_layer = None if memory is None else memory.layer(number)
-            hidden, own = layer(asking, hidden[:, :time], distances, seen, past_layer, ahead=int(ends))
+            # The last layer needs the query stream only: the content stream predicts nothing.
+            queries_only = number == len(self.layer) - 1 and not self._one_stream
+            streams = hidden[:, time:] if queries_only else hidden
+            layer_mask = mask[:, :, : streams.shape[1]]
+            layer_memory = None if memory is None else memory.layer(number)
+            hidden, own = layer(streams, hidden[:, :time], distances, layer_mask, layer_memory, ahead=int(queries_only))
             kept.append(own)
         key, value = (torch.stack(part) for part in zip(*kept, strict=True))
         return hidden, Memory(key, value, torch.ones(rows, time, dtype=torch.bool))
 
 
 def _distance_range(time: int, past: int = 0) -> Tensor:
-    """The distances from the farthest that a query may ask for, past + time, down to 1 - time."""
+    """Relative distances from past + time, the largest, down to 1 - time."""
     return torch.arange(past + time, -time, -1)
 
 
 def _sinusoids(distances: Tensor, like: Tensor) -> Tensor:
-    """[n] to [n, d], as wide and as precise as the layers' states [rows, time, d]."""
+    """Sinusoidal embeddings of distances: [n] to [n, d], with the width and precision of ``like`` [rows, time, d]."""
     size = like.shape[-1]
     frequencies = 10000.0 ** -(torch.arange(0, size, 2) / size)
     angles = distances[:, None] * frequencies
     return torch.cat([angles.sin(), angles.cos()], 1).to(like.dtype)
 
 
-def _hiding(hidden: Tensor) -> Tensor:
-    return torch.zeros(hidden.shape).masked_fill_(hidden, _HIDDEN)
+def _mask(masked: Tensor) -> Tensor:
+    return torch.zeros(masked.shape).masked_fill_(masked, _MASKED)
 
 
 def _causal_mask(rows: int, time: int, memory: Memory | None) -> Tensor:
-    """[1, 1 or rows, 2 x time, keys]: either stream's ask t sees the keys up to t, and all of the memory."""
-    own = _hiding(torch.ones(time, time, dtype=torch.bool).triu(1)).repeat(2, 1)[None, None]
+    """[1, 1 or rows, 2 x time, keys]: in either stream, query t sees the keys up to t and all of the memory."""
+    own = _mask(torch.ones(time, time, dtype=torch.bool).triu(1)).repeat(2, 1)[None, None]
     if memory is None:
         return own
-    past = _hiding(~memory.real).repeat_interleave(rows // len(memory.real), 0)[None, :, None, :]
+    past = _mask(~memory.real).repeat_interleave(rows // len(memory.real), 0)[None, :, None, :]
     return torch.cat([past.expand(-1, -1, 2 * time, -1), own.expand(-1, rows, -1, -1)], -1)
 
 
 class _Bias(nn.Module):
-    """What the output layer has beside the embeddings, which are its weights."""
+    """The bias of the output layer. Its weights are the embeddings."""
 
     def __init__(self, size: int):
         super().__init__()
@@ -322,7 +329,7 @@ class _Bias(nn.Module):
 
 
 class XlnetLM(nn.Module):
-    """Network only: ids in, predictions out. redraft.models.xlnet.reader makes it a model of sentences."""
+    """The network: ids in, predictions out. See redraft.models.xlnet.reader for its use on sentences."""
 
     def __init__(self, config: XlnetConfig):
         super().__init__()
@@ -333,23 +340,25 @@ class XlnetLM(nn.Module):
         nn.init.normal_(self.transformer.mask_emb, std=_INIT_STD)
 
     def with_streams(self, num: int) -> "XlnetLM":
-        """The same weights with one stream or two; what they have learnt for the other they have to learn again."""
+        """The same weights with one stream or two. They have to be trained again for the new number."""
         network = XlnetLM(replace(self.config, one_stream=num == 1))
         network.load_state_dict(self.state_dict())
         return network
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """What predicts [..., d] to logits [..., pieces]."""
+        """Predicting states [..., d] to logits [..., pieces]."""
         return functional.linear(hidden, self.transformer.word_embedding.weight, self.lm_loss.bias)
 
     def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Log-probability of one piece a row; [n, d] and [n] to [n]."""
+        """Log-probability of one piece per row: [n, d] and [n] to [n]."""
         return log_prob_of(hidden, target, self.transformer.word_embedding.weight, self.lm_loss.bias)
 
-    def loss(self, hidden: Tensor, target: Tensor, columns: Columns | None = None, soft: Soft | None = None) -> Tensor:
-        """Summed negative log-likelihood; [n, d] and [n] to a scalar. ``columns`` make it a cheaper estimate.
+    def loss(
+        self, hidden: Tensor, target: Tensor, columns: Columns | None = None, soft: SoftTargets | None = None
+    ) -> Tensor:
+        """Summed negative log-likelihood: [n, d] and [n] to a scalar.
 
-        ``soft`` gives parts of distributions over the columns that a teacher has beside the target.
+        ``columns`` make it a sampled softmax, which is cheaper. ``soft`` are soft targets over the columns.
         """
         weight: Tensor = self.transformer.word_embedding.weight
         bias: Tensor = self.lm_loss.bias
@@ -360,7 +369,7 @@ class XlnetLM(nn.Module):
 
 
 def initialise(module: nn.Module) -> None:
-    """Fresh weights of a linear layer or of embeddings."""
+    """Initialise the weights of a linear layer or of embeddings."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=_INIT_STD)
     if isinstance(module, nn.Linear):

@@ -1,4 +1,4 @@
-"""XLNets in packs: each in a folder of its own, in 8 bits; parts with the same vocabulary share its file."""
+"""XLNets in packs. Each is in a folder of its own, in 8 bits. Parts with the same vocabulary share its file."""
 
 import shutil
 from collections.abc import Iterable
@@ -19,18 +19,18 @@ from redraft.models.xlnet.files import CONFIG, WEIGHTS, load_xlnet
 from redraft.models.xlnet.network import ReadingOrder, XlnetLM
 from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader, reader
 
-LANGUAGE_MODEL = "xlnet-lm"  # the kind of a part
+LANGUAGE_MODEL = "xlnet-lm"  # the kind of these parts in a manifest
 
 
 def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> dict[str, Any]:
-    """Put a network that was loaded from ``source`` into the folder of a pack; returns where its files are."""
+    """Copy a network that was loaded from ``source`` into the folder of a pack. Returns the paths of its files."""
     with replacing(folder / part / CONFIG) as partial:
         shutil.copyfile(source / CONFIG, partial)
     with replacing(folder / part / WEIGHTS) as partial:
         save_file(quantise(network.state_dict()), partial)
-    if not (source / PIECES).exists():  # it takes whole words
+    if not (source / PIECES).exists():  # its vocabulary is whole words
         return {"folder": part}
-    # Named by what is in it: a part that is replaced cannot change the vocabulary of another.
+    # Named by its hash: replacing one part cannot change the vocabulary of another.
     pieces = f"pieces-{sha256(source / PIECES)[:8]}.model"
     with replacing(folder / pieces) as partial:
         shutil.copyfile(source / PIECES, partial)
@@ -40,10 +40,10 @@ def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> di
 def load_readers(
     pack: Pack, orders: Iterable[ReadingOrder], dtype: torch.dtype | None = None
 ) -> dict[ReadingOrder, XlnetReader | XlnetMaskedReader]:
-    """A reader for each order, in the fastest precision by default. One network serves the orders of its part."""
+    """Load a reader for each order, in the fastest precision by default. Orders of the same part share a network."""
     part_of = {order: _require_part(pack, order) for order in orders}
     networks = {}
-    words: dict[str, PieceWords] = {}  # of each vocabulary, so that proposers that are multiplied share theirs
+    words: dict[str, PieceWords] = {}  # by vocabulary: proposers whose distributions are multiplied must share it
     for part in dict.fromkeys(part_of.values()):
         pieces = pack.parts[part]["pieces"]
         network, splitter = load_part(pack, part)
@@ -57,13 +57,13 @@ def load_readers(
 
 
 def load_part(pack: Pack, part: str) -> tuple[XlnetLM, SentencePieces]:
-    """The network of a part and its vocabulary."""
+    """Load the network and the vocabulary of a part."""
     network, splitter, _ = load_xlnet(pack.part_folder(part), pack.path(pack.parts[part]["pieces"]))
     return network, splitter
 
 
 def part_for(pack: Pack, order: ReadingOrder) -> str | None:
-    """The part of a pack that reads in an order, if there is one."""
+    """Return the part of a pack that reads in an order, if any."""
     of_kind = ((part, entry) for part, entry in pack.parts.items() if entry["kind"] == LANGUAGE_MODEL)
     return next((part for part, entry in of_kind if order.value in entry["orders"]), None)
 

@@ -1,15 +1,15 @@
-"""XLNet as a model of sentences: scorer and proposer over words, with everything that was read kept.
+"""XLNet as a scorer and proposer of words, with cached keys and values.
 
-A forward reader reads the words as a reader sees them, the opening one capitalised. A backward reader reads them from
-the end; it only proposes, and takes every word in its plain form, because the opening word is not known from behind.
-A masked reader proposes from both sides at once, which leaves nothing to keep.
+A forward reader reads a sentence as it is written, with a capital at its beginning. A backward reader reads from the
+end. It only proposes, and it reads every word in its plain form, because from the end it cannot know which word is the
+first. A masked reader proposes from both sides at once, which leaves nothing to cache.
 
-A word may be several pieces, and its pieces are the same wherever it stands. Only words that are one piece are
-proposed: nothing can be glued to a word or put between its pieces.
+A word may have several pieces, which are the same wherever it stands. Only words of one piece are proposed: nothing
+can be added to a word or inserted between its pieces.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,16 +38,16 @@ from redraft.models.xlnet.network import Memory, ReadingOrder, XlnetLM
 from redraft.models.xlnet.scoring import ScoreBound, SlotFillings, SlotStates, XlnetScoring
 from redraft.numerics import Array
 
-_CALL_PIECES = 1024  # read in one call: what is computed of them stays in the cache
-_CALL_PAIRS = 4_000_000  # pieces that look at each other in one call; some 32 bytes each for every head
-_MOST_PADDING = 0.2  # of a call's pieces: bounds what padding costs
-_FREE_PADDING = 64  # pieces that cost less than another call would
-_KEPT = 100_000  # scores that are remembered, some 50 a slot
-_KNOWN = 1 << 18  # words whose pieces are remembered: a guard for servers that run for months
+_CALL_PIECES = 1024  # read in one call: their activations fit into the processor's cache
+_CALL_PAIRS = 4_000_000  # of query and key in one call, at about 32 bytes for every head
+_MOST_PADDING = 0.2  # share of a call's pieces: limits the cost of padding
+_FREE_PADDING = 64  # pieces that cost less than another call
+_KEPT = 100_000  # scores that are remembered, about 50 per slot
+_KNOWN = 1 << 18  # words whose pieces are remembered: limits the memory of a server that runs for months
 
 
 class PieceWords:
-    """Between words and pieces. ``vocabulary`` holds the words that are one piece, after the special symbols."""
+    """Maps between words and pieces. ``vocabulary`` holds the special symbols and the words of one piece."""
 
     def __init__(self, splitter: SentencePieces):
         whole = splitter.whole_words()
@@ -61,7 +61,7 @@ class PieceWords:
         return np.arange(len(self.vocabulary)) >= len(SPECIALS)
 
     def split(self, word: str) -> tuple[int, ...]:
-        """A word's pieces."""
+        """The pieces of a word."""
         if word not in self._known:
             if len(self._known) > _KNOWN:
                 self._known.clear()
@@ -84,19 +84,19 @@ class PieceWords:
 
 @dataclass(frozen=True, slots=True)
 class XlnetReading:
-    """A sentence as one reader has read it; the arrays have a row for each number of pieces read, from none to all."""
+    """A sentence as one reader has read it. Tensors have an entry for every prefix, from no piece to all pieces."""
 
     ids: tuple[int, ...]  # in reading order
-    firsts: tuple[int, ...]  # pieces read before each word, and in all
-    key: Tensor  # [layers, heads, pieces + 1, size]
+    firsts: tuple[int, ...]  # number of pieces before each word, then of all pieces
+    key: Tensor  # [layers, heads, pieces + 1, head size]
     value: Tensor
-    hidden: Tensor  # [pieces + 1, d]: predicts the piece that comes next
-    log_probs: Tensor  # [pieces + 1], float64: each piece given those before it, then the end
+    hidden: Tensor  # [pieces + 1, d]: the states that predict the next piece
+    log_probs: Tensor  # [pieces + 1], float64: of each piece given the pieces before it, then of the end
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
-    """Where reading goes on: after some pieces of a reading."""
+class _Prefix:
+    """The first ``count`` pieces of a reading, from which reading continues."""
 
     reading: XlnetReading
     count: int
@@ -111,7 +111,7 @@ class _Start:
 
 
 class XlnetReader:
-    """A trained network that reads forward, or backward."""
+    """A trained network that reads forward or backward."""
 
     def __init__(self, name: str, network: XlnetLM, words: PieceWords, *, backward: bool = False):
         self.name = name
@@ -119,7 +119,7 @@ class XlnetReader:
         self.network, self.pieces, self.backward = network.eval(), words, backward
         splitter = words.splitter
         self.begin, self.end = (splitter.end, splitter.begin) if backward else (splitter.begin, splitter.end)
-        self._nothing = self._read_nothing()
+        self._empty = self._read_empty()
         self._memo: Memo[FilledKey, ScoreBound] = Memo()
 
     @property
@@ -135,76 +135,79 @@ class XlnetReader:
         return self.pieces.proposable
 
     @torch.inference_mode()
-    def _read_nothing(self) -> XlnetReading:
-        hidden, kept = self.network.transformer.causal(torch.tensor([[self.begin]]), backward=self.backward)
-        return XlnetReading(
-            (), (0,), kept.key[:, :, 0], kept.value[:, :, 0], hidden[0], torch.empty(0, dtype=torch.float64)
-        )
+    def _read_empty(self) -> XlnetReading:
+        """The reading of no words."""
+        hidden, memory = self.network.transformer.causal(torch.tensor([[self.begin]]), backward=self.backward)
+        key, value = memory.key[:, :, 0], memory.value[:, :, 0]
+        return XlnetReading((), (0,), key, value, hidden[0], torch.empty(0, dtype=torch.float64))
 
     def _split(self, words: Words) -> list[tuple[int, ...]]:
-        """Pieces of each word, all in reading order."""
+        """The pieces of each word, in reading order."""
         if self.backward:
             return [self.pieces.split(word)[::-1] for word in reversed(words)]
         return [self.pieces.split(word) for word in text.surface(words)]
 
     @torch.inference_mode()
     def read(self, sentences: Sequence[Words], old: Sequence[XlnetReading | None]) -> list[XlnetReading]:
-        """Read sentences, each from where it leaves its old reading."""
+        """Read sentences. Each is read from the first piece that differs from its old reading."""
         split = [self._split(words) for words in sentences]
         ids = [tuple(piece for word in words for piece in word) for words in split]
-        starts = [_leaving(new, before or self._nothing) for new, before in zip(ids, old, strict=True)]
-        new = [[list(row[start.count :])] for row, start in zip(ids, starts, strict=True)]
+        shared = [_shared_prefix(new, before or self._empty) for new, before in zip(ids, old, strict=True)]
+        new = [[list(row[prefix.count :])] for row, prefix in zip(ids, shared, strict=True)]
         readings: list[XlnetReading | None] = [None] * len(ids)
         for group in groups(_lengths(new), _fits):
-            hidden, kept = self.go_on([new[i] for i in group], [starts[i] for i in group])
+            hidden, memory = self.extend([new[i] for i in group], [shared[i] for i in group])
             for row, i in enumerate(group):
-                readings[i] = self._extended(starts[i], split[i], ids[i], hidden[row], kept, row)
-        return self._scored([reading for reading in readings if reading], starts)
+                readings[i] = self._extended(shared[i], split[i], ids[i], hidden[row], memory, row)
+        return self._scored([reading for reading in readings if reading], shared)
 
     def _extended(
-        self, start: _Start, split: list[tuple[int, ...]], ids: tuple[int, ...], hidden: Tensor, kept: Memory, row: int
+        self,
+        prefix: _Prefix,
+        split: list[tuple[int, ...]],
+        ids: tuple[int, ...],
+        hidden: Tensor,
+        memory: Memory,
+        row: int,
     ) -> XlnetReading:
-        """The reading that goes on from another, still without the scores of what is new."""
+        """The reading of a sentence that begins with a prefix, without the log-probabilities of the new pieces."""
         firsts = tuple(np.cumsum([0, *map(len, split)]).tolist())
-        count = len(ids) - start.count
+        count = len(ids) - prefix.count
         return XlnetReading(
             ids,
             firsts,
-            torch.cat([start.key, kept.key[:, :, row, :count]], 2),
-            torch.cat([start.value, kept.value[:, :, row, :count]], 2),
-            torch.cat([start.reading.hidden[: start.count + 1], hidden[:count]]),
-            start.reading.log_probs[: start.count],
+            torch.cat([prefix.key, memory.key[:, :, row, :count]], 2),
+            torch.cat([prefix.value, memory.value[:, :, row, :count]], 2),
+            torch.cat([prefix.reading.hidden[: prefix.count + 1], hidden[:count]]),
+            prefix.reading.log_probs[: prefix.count],
         )
 
-    def _scored(self, readings: Sequence[XlnetReading], starts: Sequence[_Start]) -> list[XlnetReading]:
-        """Readings with the log-probabilities of what is new in them. A backward reader scores nothing."""
+    def _scored(self, readings: Sequence[XlnetReading], shared: Sequence[_Prefix]) -> list[XlnetReading]:
+        """Add the log-probabilities of the new pieces to readings. A backward reader has none."""
         if self.backward:
             return list(readings)
-        targets = [[*r.ids[start.count :], self.end] for r, start in zip(readings, starts, strict=True)]
-        hidden = torch.cat([r.hidden[start.count :] for r, start in zip(readings, starts, strict=True)])
+        targets = [[*r.ids[prefix.count :], self.end] for r, prefix in zip(readings, shared, strict=True)]
+        hidden = torch.cat([r.hidden[prefix.count :] for r, prefix in zip(readings, shared, strict=True)])
         flat = self.network.log_prob_of(hidden, torch.tensor([target for row in targets for target in row])).double()
         parts = torch.split(flat, [len(row) for row in targets])
-        return [
-            XlnetReading(r.ids, r.firsts, r.key, r.value, r.hidden, torch.cat([r.log_probs, part]))
-            for r, part in zip(readings, parts, strict=True)
-        ]
+        return [replace(r, log_probs=torch.cat([r.log_probs, part])) for r, part in zip(readings, parts, strict=True)]
 
-    def go_on(self, rows: Sequence[Sequence[list[int]]], starts: Sequence[_Start]) -> tuple[Tensor, Memory]:
-        """Read on from each start with each of its rows of pieces.
+    def extend(self, rows: Sequence[Sequence[list[int]]], prefixes: Sequence[_Prefix]) -> tuple[Tensor, Memory]:
+        """Read several rows of pieces after each prefix.
 
-        Gives what predicts [starts x rows, time, d] and what was kept; a start with fewer rows than another is
-        filled up with empty ones.
+        Returns the predicting states [prefixes x rows, time, d] and the keys and values of the rows. All prefixes get
+        the same number of rows; missing ones are padding.
         """
         most = max(map(len, rows))
         ids, _ = padded([row for some in rows for row in (*some, *[()] * (most - len(some)))], self.end)
-        return self.network.transformer.causal(ids, backward=self.backward, memory=_memory(starts))
+        return self.network.transformer.causal(ids, backward=self.backward, memory=_memory(prefixes))
 
     def log_prob(self, reading: XlnetReading) -> float:
         return float(reading.log_probs.sum())
 
     @torch.inference_mode()
     def log_dist(self, slots: Sequence[Slot], readings: Sequence[XlnetReading]) -> NDArray[np.float32]:
-        """Log-probabilities [slots, words] of the words that a sentence may hold at each slot."""
+        """Log-probabilities [slots, words] of each word in each slot."""
         read = [len(slot.words) - slot.end if self.backward else slot.start for slot in slots]
         states = torch.stack([r.hidden[r.firsts[at]] for r, at in zip(readings, read, strict=True)])
         return self.pieces.log_dist(self.network(states), slots)
@@ -212,7 +215,7 @@ class XlnetReader:
     def log_probs_filled(
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[XlnetReading]
     ) -> list[Array]:
-        """Log-probabilities of whole sentences; only what comes from the slot on is computed, and not twice."""
+        """Log-probabilities of whole sentences. Only pieces from the slot on are computed, and none of them twice."""
         scoring = self.scoring(slots, fillings, readings)
         scoring.advance([range(len(some)) for some in fillings])
         return scoring.bounds
@@ -220,17 +223,17 @@ class XlnetReader:
     def scoring(
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[XlnetReading]
     ) -> XlnetScoring:
-        """The same, as closely as is asked for."""
+        """Score filled slots only as precisely as a decision needs."""
         rows = [
             ids_from_slot(slot, words, self.pieces.flat, self._shown_ids)
             for slot, words in zip(slots, fillings, strict=True)
         ]
-        starts = [_Start(r, r.firsts[slot.start]) for r, slot in zip(readings, slots, strict=True)]
+        prefixes = [_Prefix(r, r.firsts[slot.start]) for r, slot in zip(readings, slots, strict=True)]
         scores = [self._known(slot, words) for slot, words in zip(slots, fillings, strict=True)]
-        return XlnetScoring(_FilledSlots(self, rows, starts), scores, _lengths(rows))
+        return XlnetScoring(_FilledSlots(self, rows, prefixes), scores, _lengths(rows))
 
     def _known(self, slot: Slot, fillings: Sequence[Words]) -> list[ScoreBound]:
-        """What is known of the scores of a slot's fillings, to be refined."""
+        """The remembered bounds of a slot's fillings, which scoring lowers."""
         scores = []
         for key in filled_keys(slot, fillings):
             score = self._memo.get(key)
@@ -247,11 +250,11 @@ class XlnetReader:
 
 @dataclass(frozen=True)
 class _FilledSlots:
-    """What XlnetScoring scores: for each slot rows of pieces, from where the slot starts to the end of the sentence."""
+    """The fillings that XlnetScoring scores: rows of pieces from the slot to the end of the sentence."""
 
     reader: XlnetReader
     rows: Sequence[list[list[int]]]
-    starts: Sequence[_Start]
+    prefixes: Sequence[_Prefix]
 
     @property
     def network(self) -> XlnetLM:
@@ -265,27 +268,26 @@ class _FilledSlots:
         taken = [
             SlotFillings(one.slot, one.numbers[some])
             for one in wanted
-            for some in _slices(self._rows_of(one), self.starts[one.slot])
+            for some in _slices(self._rows_of(one), self.prefixes[one.slot])
         ]
         return [[taken[at] for at in group] for group in groups(_lengths(map(self._rows_of, taken)), _fits)]
 
-    def _rows_of(self, filled: SlotFillings) -> list[list[int]]:
-        return [self.rows[filled.slot][number] for number in filled.numbers]
+    def _rows_of(self, fillings: SlotFillings) -> list[list[int]]:
+        return [self.rows[fillings.slot][number] for number in fillings.numbers]
 
     def read(self, part: Sequence[SlotFillings]) -> list[SlotStates]:
-        """Each slot's rows of pieces and the end, read from where the slot starts."""
-        rows, starts = [self._rows_of(one) for one in part], [self.starts[one.slot] for one in part]
-        hidden, _ = self.reader.go_on(rows, starts)
+        rows, prefixes = [self._rows_of(one) for one in part], [self.prefixes[one.slot] for one in part]
+        hidden, _ = self.reader.extend(rows, prefixes)
         by_row = hidden.view(len(rows), -1, *hidden.shape[1:])
-        # What comes first in a slot is predicted from the same state in every row of it.
-        before = torch.stack([start.reading.hidden[start.count] for start in starts])
-        reads = []
-        for at, (some, start) in enumerate(zip(rows, starts, strict=True)):
+        # The first piece of every filling of a slot is predicted from the same state.
+        before = torch.stack([prefix.reading.hidden[prefix.count] for prefix in prefixes])
+        states = []
+        for at, (some, prefix) in enumerate(zip(rows, prefixes, strict=True)):
             targets = [[*row, self.reader.end] for row in some]
-            log_prob = float(start.reading.log_probs[: start.count].sum()) - self.log_sums[part[at].slot]
+            log_prob = float(prefix.reading.log_probs[: prefix.count].sum()) - self.log_sums[part[at].slot]
             firsts = torch.tensor([row[0] for row in targets])
             lengths = [len(row) for row in some]
-            reads.append(
+            states.append(
                 SlotStates(
                     log_prob + picked_logits(before[at : at + 1], firsts, *self._head).double().numpy(),
                     torch.cat([by_row[at, number, :length] for number, length in enumerate(lengths)]),
@@ -293,19 +295,19 @@ class _FilledSlots:
                     lengths,
                 )
             )
-        return reads
+        return states
 
     @cached_property
     def log_sums(self) -> list[float]:
-        """Of what may come first in each slot."""
-        before = torch.stack([start.reading.hidden[start.count] for start in self.starts])
+        """For each slot, the log-sum-exp that normalises the prediction of its first piece."""
+        before = torch.stack([prefix.reading.hidden[prefix.count] for prefix in self.prefixes])
         with torch.inference_mode():
             found: list[float] = log_sum_exp(before, *self._head).tolist()
         return found
 
 
 class XlnetMaskedReader:
-    """Proposes what may stand in a slot, given the words on both sides of it."""
+    """Proposes words for a slot, given the words on both sides of it."""
 
     def __init__(self, name: str, network: XlnetLM, words: PieceWords):
         self.name = name
@@ -321,53 +323,53 @@ class XlnetMaskedReader:
         return self._words.proposable
 
     def read(self, sentences: Sequence[Words], old: Sequence[None]) -> list[None]:
-        """Nothing: what a word is to its neighbours hangs on which of them is asked for."""
+        """Return no readings. The encoding of a sentence depends on which piece is masked, so nothing can be kept."""
         return [None] * len(sentences)
 
     @torch.inference_mode()
     def log_dist(self, slots: Sequence[Slot], readings: Sequence[None]) -> NDArray[np.float32]:
-        """Log-probabilities [slots, words] of each word standing in each slot."""
+        """Log-probabilities [slots, words] of each word in each slot."""
         result = np.empty((len(slots), len(self.vocabulary)), dtype=np.float32)
         before = [[self._words.splitter.begin, *self._words.flat(text.surface(slot.before))] for slot in slots]
         after = [[*self._words.flat(slot.after), self._words.splitter.end] for slot in slots]
         rows = [[[*left, self._words.splitter.padding, *right]] for left, right in zip(before, after, strict=True)]
         for group in groups(_lengths(rows), _fits):
-            hidden = self._queries([rows[i][0] for i in group], [len(before[i]) for i in group])
+            hidden = self._masked_states([rows[i][0] for i in group], [len(before[i]) for i in group])
             result[group] = self._words.log_dist(self._network(hidden), [slots[i] for i in group])
         return result
 
-    def _queries(self, rows: Sequence[list[int]], places: Sequence[int]) -> Tensor:
-        """The query stream where each row is asked for, [rows, d]."""
+    def _masked_states(self, rows: Sequence[list[int]], positions: Sequence[int]) -> Tensor:
+        """The states [rows, d] that predict the masked piece of each row."""
         ids, real = padded(rows, self._words.splitter.padding)
-        asked = torch.arange(ids.shape[1]) == torch.tensor(places)[:, None]
-        hidden: Tensor = self._network.transformer(ids, real, asked)[asked]
+        masked = torch.arange(ids.shape[1]) == torch.tensor(positions)[:, None]
+        hidden: Tensor = self._network.transformer(ids, real, masked)[masked]
         return hidden
 
 
 def reader(name: str, network: XlnetLM, words: PieceWords, order: ReadingOrder) -> "XlnetReader | XlnetMaskedReader":
-    """A network as the reader of an order."""
+    """Make a reader that reads in an order."""
     name = f"{name}/{order.value}"
     if order is ReadingOrder.MASKED:
         return XlnetMaskedReader(name, network, words)
     return XlnetReader(name, network, words, backward=order is ReadingOrder.BACKWARD)
 
 
-def _leaving(ids: Sequence[int], before: XlnetReading) -> _Start:
-    """Where a sentence leaves the one that was read before."""
-    return _Start(before, common_prefix(ids, before.ids))
+def _shared_prefix(ids: Sequence[int], before: XlnetReading) -> _Prefix:
+    """The pieces that a sentence shares with a reading."""
+    return _Prefix(before, common_prefix(ids, before.ids))
 
 
-def _memory(starts: Sequence[_Start]) -> Memory:
-    """What was read before each start, padded in front."""
-    key, real = stacked_at_end([start.key for start in starts], 2)
-    value, _ = stacked_at_end([start.value for start in starts], 2)
+def _memory(prefixes: Sequence[_Prefix]) -> Memory:
+    """The cached keys and values of prefixes."""
+    key, real = stacked_at_end([prefix.key for prefix in prefixes], 2)
+    value, _ = stacked_at_end([prefix.value for prefix in prefixes], 2)
     return Memory(key, value, real)
 
 
-def _slices(rows: Sequence[Sequence[int]], start: _Start) -> Iterator[slice]:
-    """Which rows of a slot are read at a time: all, unless they are so long that memory would not do."""
+def _slices(rows: Sequence[Sequence[int]], prefix: _Prefix) -> Iterator[slice]:
+    """Split the rows of a slot if they are too long for one call."""
     longest = 1 + max(map(len, rows), default=0)
-    num = max(1, _CALL_PAIRS // (longest * (longest + start.count)))
+    num = max(1, _CALL_PAIRS // (longest * (longest + prefix.count)))
     yield from (slice(at, at + num) for at in range(0, len(rows), num))
 
 

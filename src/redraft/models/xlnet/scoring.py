@@ -1,8 +1,8 @@
-"""Scores of filled slots by an XLNet, no closer than a decision needs.
+"""Scores of filled slots by an XLNet, only as precise as a decision needs.
 
-Half of the work on a candidate's sentence is the sum over all pieces that normalises each prediction. The sum over
-the frequent ones alone is an eighth of it and nearly as large, so it bounds the score closely from above; the rest
-is added for the sentences that still matter.
+Half of the work on a candidate is the sum over all pieces that normalises each prediction. The sum over the frequent
+pieces alone costs an eighth of it and is nearly as large. It gives a close upper bound of the score. The rest of the
+sum is added for the sentences that still matter.
 """
 
 from collections.abc import Sequence
@@ -21,61 +21,61 @@ from redraft.models.threads import side_by_side
 from redraft.models.xlnet.network import XlnetLM
 from redraft.numerics import Array
 
-_FREQUENT, _SHARE = 2000, 8  # columns of the first sum, no more than this part of all; ids are ranks
-_PARTS = 64  # read before their scores are looked at, which bounds memory
-_HELD = 200_000  # predictions that wait for their sums; beyond that they are completed at once, to bound memory
+_FREQUENT, _SHARE = 2000, 8  # pieces of the first sum: at most 2000, and at most an eighth. Ids are frequency ranks.
+_PARTS = 64  # calls whose results are held in memory at a time
+_HELD = 200_000  # predictions with incomplete sums held in memory; beyond that, sums are completed at once
 
 
 @dataclass
 class ScoreBound:
-    """What is known of a sentence's log-probability; it becomes more as it is scored."""
+    """An upper bound of a sentence's log-probability. Scoring lowers it until it is final."""
 
     bound: float = np.inf
     is_final: bool = False
 
     def lower(self, bound: float, *, is_final: bool) -> None:
-        """What is final stays, and no bound is given up for a looser one."""
+        """Lower the bound. A final bound stays as it is, and a looser bound is ignored."""
         if not self.is_final:
             self.bound, self.is_final = min(self.bound, bound), is_final
 
 
 class SlotStates(NamedTuple):
-    """Fillings of a slot after the layers, their predictions one after the other."""
+    """The states of a slot's fillings after the last layer, concatenated."""
 
-    log_probs: Array  # [fillings]: of what stands before the slot and of a filling's first piece
+    log_probs: Array  # [fillings]: of everything before the slot and of the filling's first piece
     hidden: Tensor  # [predictions, d]
     target: Tensor  # [predictions]
-    lengths: Sequence[int]  # predictions of each filling
+    lengths: Sequence[int]  # number of predictions of each filling
 
 
 class SlotFillings(NamedTuple):
-    """Some fillings of a slot, all by their numbers."""
+    """Some fillings of a slot, by number."""
 
     slot: int
     numbers: Sequence[int]
 
 
 class FillingReader(Protocol):
-    """Reads fillings of slots as far as the output layer."""
+    """Computes fillings of slots up to the output layer."""
 
     @property
     def network(self) -> XlnetLM: ...
 
     def parts(self, wanted: Sequence[SlotFillings]) -> list[list[SlotFillings]]:
-        """Fillings as they are best read together."""
+        """Split fillings into calls."""
 
     def read(self, part: Sequence[SlotFillings]) -> list[SlotStates]:
-        """What is found of each."""
+        """The states of the fillings of one call."""
 
 
 @dataclass
 class _Predictions:
-    """Those of one filling: their bounds, of which the first ``num_full`` are log-probabilities."""
+    """The predictions of one filling. The first ``num_full`` bounds are exact log-probabilities."""
 
-    log_prob: float  # of everything before them
+    log_prob: float  # of everything before the predictions
     hidden: Tensor
-    picked: Tensor
-    log_sums: Tensor  # over the frequent columns
+    picked: Tensor  # logits of the targets
+    log_sums: Tensor  # log-sum-exp over the frequent pieces
     bounds: Array
     num_full: int = 0
 
@@ -89,20 +89,23 @@ class _Predictions:
 
 
 class XlnetScoring:
-    """Sentences of several slots, each scored as closely as was asked for.
+    """Upper bounds of the scores of filled slots, lowered on demand.
 
-    ``lengths`` are the predictions after the first of each slot's fillings. Chains that ask for the same sentence have
-    the same score of it.
+    ``lengths`` are the numbers of predictions of each filling, without the first. Chains with the same filled slot
+    share its bound.
     """
 
-    # Bounds are close from the start, so a few scores leave most of the others without a chance.
+    # Bounds are close from the start, so a few exact scores rule out most of the others.
     pace = Pace(leaders=8, stride=0)
 
-    def __init__(self, layers: FillingReader, scores: Sequence[Sequence[ScoreBound]], lengths: Sequence[Sequence[int]]):
-        self._layers, self._scores, self._lengths = layers, scores, lengths
+    def __init__(
+        self, filling_reader: FillingReader, scores: Sequence[Sequence[ScoreBound]], lengths: Sequence[Sequence[int]]
+    ):
+        self._filling_reader, self._scores, self._lengths = filling_reader, scores, lengths
         self._predictions: dict[int, _Predictions] = {}  # by the identity of a score
         self._num_held = 0
-        self._head = layers.network.transformer.word_embedding.weight, layers.network.lm_loss.bias
+        network = filling_reader.network
+        self._head = network.transformer.word_embedding.weight, network.lm_loss.bias
         self._num_frequent = min(_FREQUENT, max(1, len(self._head[1]) // _SHARE))
         everything = [range(len(some)) for some in scores]
         self._read([(i, j) for i, j in self._places(everything) if np.isinf(scores[i][j].bound)])
@@ -113,7 +116,7 @@ class XlnetScoring:
 
     @property
     def num_left(self) -> list[NDArray[np.int64]]:
-        """Predictions of each sentence whose sum is not complete."""
+        """Number of predictions of each sentence whose sum is incomplete."""
         return [
             np.array([self._num_left(i, j) for j in range(len(some))], dtype=np.int64)
             for i, some in enumerate(self._scores)
@@ -126,14 +129,14 @@ class XlnetScoring:
         return self._lengths[i][j] if found is None else found.num_left
 
     def _places(self, wanted: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-        """Slot and number of the sentences that are not final, each once."""
+        """Slot and number of the sentences whose score is not final, without duplicates."""
         found = {id(self._scores[i][j]): (i, j) for i, numbers in enumerate(wanted) for j in numbers}
         return [(i, j) for i, j in found.values() if not self._scores[i][j].is_final]
 
     def advance(self, wanted: Sequence[Sequence[int]], num: int | None = None) -> None:
-        """Complete ``num`` more sums, or all, of the sentences with the given numbers, slot by slot."""
+        """Complete ``num`` more sums, or all, of the sentences whose numbers are given for each slot."""
         places = self._places(wanted)
-        # What an earlier scoring left as a bound has to be read again.
+        # Sentences with a bound from an earlier scoring have to be read again.
         self._read([(i, j) for i, j in places if id(self._scores[i][j]) not in self._predictions])
         scores = [self._scores[i][j] for i, j in places]
         self._complete([(score, self._predictions[id(score)]) for score in scores if not score.is_final], num)
@@ -152,7 +155,7 @@ class XlnetScoring:
         at = 0
         for (score, row), span in zip(rows, spans, strict=True):
             bounds = row.bounds[span]
-            # Rounding must not lift a score above what was its bound.
+            # Rounding must not raise a score above its bound.
             row.bounds[span] = np.minimum(bounds, full[at : at + len(bounds)])
             row.num_full += len(bounds)
             at += len(bounds)
@@ -162,34 +165,36 @@ class XlnetScoring:
                 self._predictions.pop(id(score), None)
 
     def _read(self, places: Sequence[tuple[int, int]]) -> None:
-        """Take fillings through the layers and the frequent columns."""
+        """Compute fillings up to the sum over the frequent pieces."""
         wanted: dict[int, list[int]] = {}
         for i, j in places:
             wanted.setdefault(i, []).append(j)
-        parts = self._layers.parts([SlotFillings(i, numbers) for i, numbers in wanted.items()])
+        parts = self._filling_reader.parts([SlotFillings(i, numbers) for i, numbers in wanted.items()])
         for start in range(0, len(parts), _PARTS):
             some = parts[start : start + _PARTS]
             for part, found in zip(some, side_by_side(self._predictions_of, some), strict=True):
-                for filled, rows in zip(part, found, strict=True):
-                    scores = [self._scores[filled.slot][j] for j in filled.numbers]
+                for fillings, rows in zip(part, found, strict=True):
+                    scores = [self._scores[fillings.slot][j] for j in fillings.numbers]
                     for score, row in zip(scores, rows, strict=True):
                         score.lower(row.bound, is_final=not row.num_left)
                     self._hold([(s, row) for s, row in zip(scores, rows, strict=True) if not s.is_final])
 
     def _predictions_of(self, part: Sequence[SlotFillings]) -> list[list[_Predictions]]:
         result = []
-        for read in self._layers.read(part):
-            log_sums = log_sum_exp(read.hidden, *(whole[: self._num_frequent] for whole in self._head))
-            picked = picked_logits(read.hidden, read.target, *self._head)
-            # A target that is not among them is part of the sum all the same.
-            rare = read.target >= self._num_frequent
+        for states in self._filling_reader.read(part):
+            log_sums = log_sum_exp(states.hidden, *(whole[: self._num_frequent] for whole in self._head))
+            picked = picked_logits(states.hidden, states.target, *self._head)
+            # The sum includes the target even if it is not a frequent piece.
+            rare = states.target >= self._num_frequent
             bounds = (picked - torch.where(rare, torch.logaddexp(log_sums, picked), log_sums)).double().numpy()
-            ends = np.cumsum([0, *read.lengths]).tolist()
+            ends = np.cumsum([0, *states.lengths]).tolist()
             spans = [slice(first, end) for first, end in pairwise(ends)]
             result.append(
                 [
-                    _Predictions(float(log_prob), read.hidden[span], picked[span], log_sums[span], bounds[span].copy())
-                    for log_prob, span in zip(read.log_probs, spans, strict=True)
+                    _Predictions(
+                        float(log_prob), states.hidden[span], picked[span], log_sums[span], bounds[span].copy()
+                    )
+                    for log_prob, span in zip(states.log_probs, spans, strict=True)
                 ]
             )
         return result
