@@ -1,4 +1,4 @@
-"""The plain way to do what redraft.models.lstm_reader does: no caches, whole sentences, one after the other.
+"""The plain way to do what redraft.models.lstm.reader does: no caches, whole sentences, one after the other.
 
 It is the reference that the benchmark measures against and the tests compare with: the same model, the same draws.
 """
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from redraft import text
 from redraft.models.base import Slot, Words
-from redraft.models.lstm_reader import LstmReader
+from redraft.models.lstm.reader import LstmReader
 from redraft.models.vocabulary import END, START
 from redraft.numerics import Array
 

@@ -1,4 +1,4 @@
-"""The plain way to do what redraft.models.xlnet_reader does: whole sentences, all logits, nothing kept.
+"""The plain way to do what redraft.models.xlnet.reader does: whole sentences, all logits, nothing kept.
 
 Either with redraft's own network, or with that of transformers and permutation masks, as published code does.
 """
@@ -13,8 +13,8 @@ from torch import Tensor
 
 from redraft import text
 from redraft.models.base import Slot, Words
-from redraft.models.xlnet import XlnetLM
-from redraft.models.xlnet_reader import XlnetReader
+from redraft.models.xlnet.network import XlnetLM
+from redraft.models.xlnet.reader import XlnetReader
 from redraft.numerics import Array
 
 

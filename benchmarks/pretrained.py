@@ -98,7 +98,7 @@ def search(args: argparse.Namespace) -> None:
 def prompt(args: argparse.Namespace) -> None:
     import torch
 
-    from redraft.models import hub
+    from redraft.models.causal import hub
     from redraft.models.pull import pulled
 
     tokenizer, model = hub.load(str(pulled(_TARGET)))

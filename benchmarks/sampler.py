@@ -13,7 +13,7 @@ from plain import PlainReader
 from timing import check_same, make_sampler, one_by_one, run
 
 from redraft.models.base import Words
-from redraft.models.lstm_files import load_lstm
+from redraft.models.lstm.files import load_lstm
 from redraft.models.pack import DEFAULT, open_pack
 from redraft.numerics import Array
 from redraft.predict.classifier import CLASSIFIER, Classifier, pack_classifier

@@ -20,11 +20,12 @@ from plain_xlnet import HubNetwork, PlainXlnet
 from timing import check_same, make_sampler, run
 
 from redraft import text
-from redraft.models.hub import PRECISION, compute_dtype
 from redraft.models.pack import DEFAULT, Pack, open_pack
-from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
-from redraft.models.xlnet_pack import LANGUAGE_MODEL, load_readers
-from redraft.models.xlnet_reader import PieceWords, XlnetReader
+from redraft.models.precision import PRECISION, compute_dtype
+from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.network import XlnetConfig, XlnetLM
+from redraft.models.xlnet.pack import LANGUAGE_MODEL, load_readers
+from redraft.models.xlnet.reader import PieceWords, XlnetReader
 from redraft.sampler import Chain, Sampler, State
 from redraft.sentence import Action, Constraints, Edit
 

@@ -12,7 +12,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["REDRAFT_HOME"] = tempfile.mkdtemp()  # for what is made once: no test sees the models of whoever runs it
 os.environ["REDRAFT_PRECISION"] = "float32"  # laws are held to 1e-4; what bfloat16 gives up has tests of its own
 
-from redraft.models.lstm import LstmConfig
+from redraft.models.lstm.network import LstmConfig
 from redraft.models.pack import Pack
 from redraft.training.lm import LmTask, prepare
 from redraft.training.loop import BEST, Plan, train

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import redraft
 from redraft.drafting import GridBeam
-from redraft.models.lstm_files import load_lstm
+from redraft.models.lstm.files import load_lstm
 from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.sampler import Chain
 from redraft.sentence import Constraints, Order, Sentence, num_words

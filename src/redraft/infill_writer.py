@@ -13,7 +13,7 @@ import numpy as np
 from redraft.draft.particles import Drafted, ParticleDrafter
 from redraft.drafts import Author, Draft, Observer, Particle, Settings
 from redraft.errors import InputError
-from redraft.models.infiller import Infiller
+from redraft.models.causal.infiller import Infiller
 from redraft.models.pack import Pack
 from redraft.numerics import Array, log_sum
 from redraft.predict.classifier import CLASSIFIER, pack_classifier

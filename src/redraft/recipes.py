@@ -10,13 +10,13 @@ import torch
 from redraft.drafting import GridBeam, Language
 from redraft.errors import InputError
 from redraft.models.base import Scorer
-from redraft.models.causal import load_causal
-from redraft.models.infiller import INFILLER
-from redraft.models.lstm_files import load_lstm
+from redraft.models.causal.files import load_causal
+from redraft.models.causal.infiller import INFILLER
+from redraft.models.lstm.files import load_lstm
 from redraft.models.pack import Pack
 from redraft.models.pull import is_pulled
-from redraft.models.xlnet import Order
-from redraft.models.xlnet_pack import load_readers, part_for
+from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.pack import load_readers, part_for
 from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.learned import Learned, LearnedPrior
 from redraft.predict.prior import Prior, UniformPrior

@@ -14,10 +14,10 @@ from redraft.drafting import GridBeam
 from redraft.drafts import Author, Draft, Earlier, Observer, Settings
 from redraft.errors import InputError
 from redraft.infill_writer import InfillWriter
-from redraft.models.infiller import INFILLER, load_infiller
-from redraft.models.lstm_files import load_words
+from redraft.models.causal.infiller import INFILLER, load_infiller
+from redraft.models.causal.prompts import DEFAULT_STYLE
+from redraft.models.lstm.files import load_words
 from redraft.models.pack import DEFAULT, Pack, open_pack, require
-from redraft.models.prompts import DEFAULT_STYLE
 from redraft.recipes import Recipe
 from redraft.sampler import Chain, Revision, Sampler, State
 from redraft.sentence import Constraints, Sentence, clean

@@ -13,7 +13,7 @@ from redraft import text
 from redraft.draft.particles import ParticleDrafter
 from redraft.errors import ConstraintError
 from redraft.models.base import Words
-from redraft.models.infiller import TokenTable
+from redraft.models.causal.infiller import TokenTable
 from redraft.sentence import Constraints, Order
 
 # "toward" is "to" and "ward", so that a word may end or be spelled on.

@@ -11,7 +11,7 @@ from redraft.errors import InputError
 from redraft.evaluation import judge as judge_module
 from redraft.evaluation.fluency import fluency
 from redraft.evaluation.judge import JudgeSource, Score, load_judge
-from redraft.models import hub
+from redraft.models.causal import hub
 from redraft.text import render
 from tests.evaluation.making import make_judge, sentences
 

@@ -22,7 +22,7 @@ from redraft.experiments.run import Run
 from redraft.experiments.systems import NOT_YET, System
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES, pull
-from redraft.models.xlnet_files import save_xlnet
+from redraft.models.xlnet.files import save_xlnet
 from redraft.recipes import build, recipe
 from redraft.training.parts import Additions, add_parts
 from redraft.writer import Writer

@@ -19,7 +19,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from redraft.models.pull import Piece, Source
+from redraft.models.pull import ModelSource, WheelFile
 
 TEXT = [
     "The doctor's view, he said, isn't new.",
@@ -121,7 +121,7 @@ def _interleaved(values: np.ndarray, heads: int | None) -> np.ndarray:
     return np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(rows, columns)
 
 
-def make_wheels(folder: Path, gguf: Path, num: int) -> Source:
+def make_wheels(folder: Path, gguf: Path, num: int) -> ModelSource:
     """Wheels that hold a file in so many pieces, and the source that names them."""
     folder.mkdir(exist_ok=True)
     content = gguf.read_bytes()
@@ -139,5 +139,5 @@ def make_wheels(folder: Path, gguf: Path, num: int) -> Source:
                 f"tiny_part{i}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
             )
             wheel.writestr(f"tiny_part{i}-1.0.dist-info/RECORD", "")
-        pieces.append(Piece(f"tiny-part{i}", "1.0", member, hashlib.sha256(part).hexdigest()))
-    return Source("a tiny model", "none", tuple(pieces), lead="<s>")
+        pieces.append(WheelFile(f"tiny-part{i}", "1.0", member, hashlib.sha256(part).hexdigest()))
+    return ModelSource("a tiny model", "none", tuple(pieces), lead="<s>")

@@ -16,13 +16,15 @@ from tests.models.making import make_model, make_tokenizer, write_gguf
 
 from redraft import text
 from redraft.errors import InputError, PackError
-from redraft.models import causal, hub
-from redraft.models import llama as llama_module
 from redraft.models.base import Slot
-from redraft.models.causal import CausalReader, load_causal
-from redraft.models.causal_network import HubNetwork
-from redraft.models.llama import Llama, can_load
-from redraft.models.llama import load as load_llama
+from redraft.models.causal import hub
+from redraft.models.causal import llama as llama_module
+from redraft.models.causal import reader as causal
+from redraft.models.causal.files import load_causal
+from redraft.models.causal.llama import Llama, can_load
+from redraft.models.causal.llama import load as load_llama
+from redraft.models.causal.network import TransformersNetwork
+from redraft.models.causal.reader import CausalReader
 
 _WORDS = [
     "the",
@@ -57,7 +59,7 @@ def tokenizer():
 def reader(request, tokenizer, tmp_path_factory):
     model = make_model(request.param.removeprefix("own "), len(tokenizer))
     if not request.param.startswith("own"):
-        return CausalReader("tiny", HubNetwork(model), tokenizer)
+        return CausalReader("tiny", TransformersNetwork(model), tokenizer)
     folder = tmp_path_factory.mktemp("llama")
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -69,7 +71,7 @@ def reader(request, tokenizer, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def llama(tokenizer):
-    return HubNetwork(make_model("llama", len(tokenizer)))
+    return TransformersNetwork(make_model("llama", len(tokenizer)))
 
 
 def _score(reader, words):
@@ -99,8 +101,8 @@ def test_reading_on_from_an_old_reading_changes_nothing(reader, sentences, other
         fresh = reader.read([words], [None])[0]
         assert reading.tokens == fresh.tokens
         assert reading.log_probs == pytest.approx(fresh.log_probs, abs=1e-4)
-        assert torch.stack(reading.following).allclose(torch.stack(fresh.following), atol=1e-4)
-        assert all(a.allclose(b, atol=1e-4) for a, b in zip(reading.past, fresh.past, strict=True))
+        assert torch.stack(reading.next_log_dists).allclose(torch.stack(fresh.next_log_dists), atol=1e-4)
+        assert all(a.allclose(b, atol=1e-4) for a, b in zip(reading.cache, fresh.cache, strict=True))
 
 
 @given(st.data())
@@ -124,17 +126,17 @@ def test_a_sentence_is_scored_once(reader, monkeypatch):
     monkeypatch.setattr(reader, "run", None)
     assert list(reader.log_probs_filled([slot], [fillings], [reading])[0]) == list(first)
     monkeypatch.setattr(causal, "_KEPT", 2)
-    reader.known.clear()
+    reader.memo.trim(0)
     for words in ("a", "b", "c"):
         reader.remember((words,), -1.0)
-    assert list(reader.known) == [("b",), ("c",)]
+    assert [reader.memo.get((words,)) for words in "abc"] == [None, -1.0, -1.0]
 
 
 @pytest.mark.parametrize("num", [None, 1])
 def test_what_was_just_scored_is_not_read_again(reader, monkeypatch, num):
     slot, fillings = Slot(_DOG, 1, 2), [("naïve",), ("house", "of")]
     (reading,) = reader.read([_DOG], [None])
-    reader.known.clear()
+    reader.memo.trim(0)
     scoring = reader.scoring([slot], [fillings], [reading])
     while scoring.num_left[0].any():
         scoring.advance([range(2)], num)
@@ -144,8 +146,8 @@ def test_what_was_just_scored_is_not_read_again(reader, monkeypatch, num):
     for got, fresh in zip(reader.read(sentences, [reading, reading]), expected, strict=True):
         assert got.tokens == fresh.tokens
         assert got.log_probs == pytest.approx(fresh.log_probs, abs=1e-4)
-        assert torch.stack(got.following).allclose(torch.stack(fresh.following), atol=1e-4)
-        assert all(a.allclose(b, atol=1e-4) for a, b in zip(got.past, fresh.past, strict=True))
+        assert torch.stack(got.next_log_dists).allclose(torch.stack(fresh.next_log_dists), atol=1e-4)
+        assert all(a.allclose(b, atol=1e-4) for a, b in zip(got.cache, fresh.cache, strict=True))
     with pytest.raises(TypeError):  # from elsewhere it has to be read
         reader.read(sentences[:1], [None])
 
@@ -156,7 +158,7 @@ def test_batches_do_not_matter(reader, monkeypatch):
     readings = reader.read([slot.words for slot in slots], [None, None])
     together = reader.log_probs_filled(slots, fillings, readings)
     monkeypatch.setattr(causal, "_MAX_SCORES", 1)
-    reader.known.clear()
+    reader.memo.trim(0)
     for got, expected in zip(reader.log_probs_filled(slots, fillings, readings), together, strict=True):
         assert got == pytest.approx(expected, abs=1e-4)
     alone = reader.read([slots[1].words], [None])[0]
@@ -216,7 +218,7 @@ def test_context_stands_before_the_sentence(llama, tokenizer, context, start, fi
 
 
 def test_a_context_longer_than_the_window(tokenizer):
-    model = HubNetwork(make_model("llama", len(tokenizer), window=32))
+    model = TransformersNetwork(make_model("llama", len(tokenizer), window=32))
     with pytest.raises(InputError, match=r"the context has \d+ tokens, and tiny reads at most 32 .*; shorten it"):
         CausalReader("tiny", model, tokenizer, context="dog " * 40)
     with pytest.raises(InputError, match=r"reads at most 32 tokens, and \d+ are needed"):
@@ -233,12 +235,12 @@ def test_a_long_context_is_read_in_parts(causal_folder, monkeypatch):
     whole, parts = [], []
     for found in (whole, parts):
         found.append(_score(load_causal(str(causal_folder), context="The old house near a park: "), _DOG))
-        monkeypatch.setattr(llama_module, "_BEGIN_TOKENS", 3)
+        monkeypatch.setattr(llama_module, "_PREFIX_BLOCK", 3)
     assert parts == pytest.approx(whole, abs=1e-4)
 
 
 def test_a_filling_too_long_for_the_window_is_never_taken(tokenizer):
-    reader = CausalReader("tiny", HubNetwork(make_model("llama", len(tokenizer), window=32)), tokenizer)
+    reader = CausalReader("tiny", TransformersNetwork(make_model("llama", len(tokenizer), window=32)), tokenizer)
     slot = Slot(("the", "dog"), 1, 1)
     readings = reader.read([slot.words], [None])
     short, long = reader.log_probs_filled([slot], [[("a",), ("the",) * 40]], readings)[0]
@@ -250,9 +252,9 @@ def test_a_tokenizer_of_another_model(tokenizer, tmp_path):
     make_model("llama", len(tokenizer) - 40).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     reader = load_causal(str(tmp_path))
-    with pytest.raises(InputError, match=r"is not its own: it has a token \d+, and the model knows"):
+    with pytest.raises(InputError, match=r"belongs to another model: it has a token \d+, and the model knows"):
         reader.read([("The", "doctor", "sees", "a", "house")], [None])
-    with pytest.raises(InputError, match="is not its own"):
+    with pytest.raises(InputError, match="belongs to another model"):
         load_causal(str(tmp_path), words=("doctor", "house", "sees"))
 
 
@@ -335,7 +337,7 @@ def test_heads_and_padding_that_a_file_need_not_tell(tokenizer, tmp_path):
 
 def test_a_folder_without_a_tokenizer(tmp_path, llama):
     llama.model.save_pretrained(tmp_path)
-    with pytest.raises(InputError, match="has no tokenizer that can be read") as caught:
+    with pytest.raises(InputError, match="has no readable tokenizer") as caught:
         load_causal(str(tmp_path))
     assert "\n" not in str(caught.value)
 
@@ -344,10 +346,10 @@ def test_a_folder_without_a_tokenizer(tmp_path, llama):
     ("name", "content", "complaint"),
     [
         ("config.json", "{", "not a valid JSON file"),
-        ("config.json", "[]", "holds no causal language model|has no tokenizer"),
+        ("config.json", "[]", "holds no causal language model|has no readable tokenizer"),
         ("config.json", '{"model_type": "llama", "rope_parameters": "x"}', "holds no causal language model|tokenizer"),
         ("model.safetensors", "x", "does not hold the model"),
-        ("tokenizer.json", "{}", "has no tokenizer"),
+        ("tokenizer.json", "{}", "has no readable tokenizer"),
     ],
 )
 def test_damaged_files_of_a_llama(tmp_path, llama, tokenizer, name, content, complaint):
@@ -374,7 +376,7 @@ def test_weights_of_another_llama(tmp_path, llama, tokenizer, change):
     tokenizer.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | change))
-    with pytest.raises(InputError, match=r"does not hold the model that config\.json tells of"):
+    with pytest.raises(InputError, match=r"does not hold the model that config\.json describes"):
         load_causal(str(tmp_path))
 
 
@@ -384,7 +386,7 @@ def test_weights_that_are_missing_are_not_drawn_at_random(tmp_path, tokenizer):
     load_causal(str(tmp_path))
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"n_layer": 3}))
-    with pytest.raises(InputError, match=r"not those that its config\.json tells of \(transformer\.h\.2"):
+    with pytest.raises(InputError, match=r"do not match its config\.json \(transformer\.h\.2"):
         load_causal(str(tmp_path))
 
 
@@ -414,7 +416,7 @@ def test_what_is_not_there(tmp_path, monkeypatch):
         raise ConnectionError("no route to the hub")
 
     monkeypatch.setattr(hub, "_require_hub", refuse)
-    with pytest.raises(InputError, match="no-such-model cannot be had: no route to the hub; check the name"):
+    with pytest.raises(InputError, match="no-such-model cannot be loaded: no route to the hub; check the name"):
         load_causal("no-such-model")
     with pytest.raises(InputError, match="there is no folder"):
         load_causal("./no/such/folder")
@@ -426,5 +428,5 @@ def test_what_is_not_there(tmp_path, monkeypatch):
     with pytest.raises(PackError, match="run: redraft pull smollm2"):
         load_causal("smollm2")
     for odd in ("x" * 300, "~nobody-has-this-name/x"):
-        with pytest.raises(InputError, match="is no name of a model or a folder"):
+        with pytest.raises(InputError, match="is not the name of a model or a folder"):
             load_causal(odd)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from making import make_model, make_tokenizer
 
 from redraft.errors import PackError
-from redraft.models import llama
-from redraft.models.adapter import Adapter, LowRank, load_adapter, save_adapter
-from redraft.models.causal_network import Row
-from redraft.models.eight_bits import EightBits
-from redraft.models.hub import fingerprint
-from redraft.models.infiller import Infiller, load_infiller
-from redraft.models.prompts import keywords_prompt, pieces_of, template_prompt
+from redraft.models.causal import llama
+from redraft.models.causal.adapter import Adapter, LowRank, load_adapter, save_adapter
+from redraft.models.causal.eight_bits import EightBits
+from redraft.models.causal.infiller import Infiller, load_infiller
+from redraft.models.causal.network import TokenRow
+from redraft.models.causal.prompts import keywords_prompt, pieces_of, template_prompt
+from redraft.models.checkpoints import fingerprint
 from redraft.sentence import Constraints
 
 
@@ -84,7 +84,7 @@ def test_a_decoder_agrees_with_reading_at_once(base: Path) -> None:
     chosen = [rows[2], rows[0], rows[2]]
     decoder.step([row[1] for row in chosen])
     logits = decoder.step([row[2] for row in chosen])
-    wanted, _ = network.run([Row(row, past.first(0), 0) for row in chosen], past)
+    wanted, _ = network.run([TokenRow(row, past.first(0), 0) for row in chosen], past)
     assert torch.allclose(logits, wanted[:, -1], atol=1e-4)
 
 
@@ -103,7 +103,7 @@ def test_probabilities_given_a_prompt_are_those_of_its_tokens(base: Path) -> Non
     prompt = tokenizer.encode("News: ___ dog ___\n", add_special_tokens=False)
     answer = [*infiller.spell((), ("the", "dog", ".")), infiller.tokens.end]
     logits, _ = network.run(
-        [Row((*prompt, *answer)[1:], network.begin(tuple(prompt[:1]))[1].first(0), 0)],
+        [TokenRow((*prompt, *answer)[1:], network.begin(tuple(prompt[:1]))[1].first(0), 0)],
         network.begin(tuple(prompt[:1]))[1],
     )
     log_dists = logits[0].log_softmax(-1)

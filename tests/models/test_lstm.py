@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redraft.models.base import Slot
-from redraft.models.lstm import AdaptiveSoftmax, LstmConfig
-from redraft.models.lstm_files import load_lstm
-from redraft.models.lstm_reader import LstmReader
+from redraft.models.lstm.files import load_lstm
+from redraft.models.lstm.network import AdaptiveSoftmax, LstmConfig
+from redraft.models.lstm.reader import LstmReader
 from redraft.models.pack import Pack
 from redraft.models.vocabulary import UNKNOWN
 

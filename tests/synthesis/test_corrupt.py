@@ -117,8 +117,8 @@ def test_the_masked_lm_looks_at_both_sides(tiny_pack: Pack) -> None:
 
 
 def test_directions_must_share_their_words() -> None:
-    from redraft.models.lstm import LstmConfig, LstmLM
-    from redraft.models.lstm_reader import LstmReader
+    from redraft.models.lstm.network import LstmConfig, LstmLM
+    from redraft.models.lstm.reader import LstmReader
     from redraft.synthesis.masked_lstm import LstmMaskedLm
 
     def reader(size: int) -> LstmReader:

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from redraft.errors import InputError
-from redraft.models import llama
-from redraft.models.adapter import load_adapter
+from redraft.models.causal import llama
+from redraft.models.causal.adapter import load_adapter
 from redraft.sentence import BLANK
 from redraft.training.infiller import InfillerConfig, train_infiller
 from redraft.training.infilling import InfillText, PromptKind, TextShare

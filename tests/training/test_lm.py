@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from redraft.corpus import is_held_out
-from redraft.models.lstm import LstmConfig, LstmLM
+from redraft.models.lstm.network import LstmConfig, LstmLM
 from redraft.models.vocabulary import END, SPECIALS, START, Vocabulary
 from redraft.training.lm import DIRECTIONS, Direction, encode, nll_per_word, prepare, word_nll
 

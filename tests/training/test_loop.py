@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from redraft.errors import CorpusError, InputError, OutputError
-from redraft.models.lstm import LstmConfig
+from redraft.models.lstm.network import LstmConfig
 from redraft.training import loop
 from redraft.training.lm import Batches, LmTask, padded, prepare
 from redraft.training.loop import BEST, CHECKPOINT, LOG, Plan, train

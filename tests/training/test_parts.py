@@ -16,14 +16,14 @@ from redraft.app.cli import cli
 from redraft.app.synthesize import find_masked_lm
 from redraft.errors import InputError, PackError, RedraftError
 from redraft.models.base import Slot
-from redraft.models.hub import PRECISION
 from redraft.models.pack import MANIFEST, Pack, open_pack
 from redraft.models.pieces import SentencePieces
+from redraft.models.precision import PRECISION
 from redraft.models.quantise import dequantise, quantise
-from redraft.models.xlnet import Order
-from redraft.models.xlnet_files import WEIGHTS, save_xlnet
-from redraft.models.xlnet_pack import load_readers, part_for
-from redraft.models.xlnet_reader import XlnetReader
+from redraft.models.xlnet.files import WEIGHTS, save_xlnet
+from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.pack import load_readers, part_for
+from redraft.models.xlnet.reader import XlnetReader
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
 from redraft.training.classifier import save_classifier

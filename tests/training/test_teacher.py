@@ -10,12 +10,12 @@ from click.testing import CliRunner
 
 from redraft.app.train_xlnet import xlnet_lm
 from redraft.models import output_layer
-from redraft.models.lstm_files import load_network
+from redraft.models.lstm.files import load_network
 from redraft.models.output_layer import Columns, sample_columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START
-from redraft.models.xlnet import Order
+from redraft.models.xlnet.network import ReadingOrder as Order
 from redraft.training.teacher import SHARE, Taught, Teacher
 from redraft.training.xlnet import PieceData, Predictor, XlnetTask, new_xlnet
 from tests.xlnets import make_network

@@ -17,8 +17,8 @@ from redraft.app.train_xlnet import xlnet_lm
 from redraft.errors import InputError, PackError
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.vocabulary import SPECIALS, Vocabulary
-from redraft.models.xlnet import Order
-from redraft.models.xlnet_files import load_xlnet
+from redraft.models.xlnet.files import load_xlnet
+from redraft.models.xlnet.network import ReadingOrder as Order
 from redraft.training import xlnet
 from redraft.training.classifier import classifier_from
 from redraft.training.lm import known_words, mean_over

@@ -6,9 +6,9 @@ python -m tests.training.together CORPUS PIECES OUT
 import sys
 from pathlib import Path
 
-from redraft.models.lstm import LstmConfig
+from redraft.models.lstm.network import LstmConfig
 from redraft.models.pieces import SentencePieces
-from redraft.models.xlnet import Order
+from redraft.models.xlnet.network import ReadingOrder as Order
 from redraft.training import lm, xlnet
 from redraft.training.loop import Plan, train
 

@@ -91,8 +91,8 @@ def find_masked_lm(pack: str | None, xlnet: str | None = None) -> "LoadMaskedLm"
     An XLNet that reads masked where there is one, else the LSTM pair. The data's card names it.
     """
     from redraft.models.pack import DEFAULT, open_pack
-    from redraft.models.xlnet import Order
-    from redraft.models.xlnet_pack import part_for
+    from redraft.models.xlnet.network import ReadingOrder as Order
+    from redraft.models.xlnet.pack import part_for
     from redraft.synthesis.masked_lstm import PackMaskedLm
     from redraft.synthesis.masked_xlnet import FolderMaskedXlnet, PackMaskedXlnet
 

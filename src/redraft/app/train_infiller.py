@@ -45,7 +45,7 @@ def train_infiller(
     seed: int,
 ) -> None:
     """Train a low-rank adapter that makes a causal model write sentences into gaps. A stopped run resumes."""
-    from redraft.models.eight_bits import is_fast
+    from redraft.models.causal.eight_bits import is_fast
     from redraft.training import infiller
     from redraft.training.infilling import TextShare
 

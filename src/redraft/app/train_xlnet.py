@@ -8,7 +8,7 @@ import click
 from redraft.app.training_options import Count, Positive, seed_option, threads_option
 
 if TYPE_CHECKING:
-    from redraft.models.xlnet import Order
+    from redraft.models.xlnet.network import ReadingOrder as Order
 
 _PATH = click.Path(path_type=Path)
 
@@ -87,7 +87,7 @@ def xlnet_lm(
 
 def _orders(names: str) -> "list[Order]":
     from redraft.errors import InputError
-    from redraft.models.xlnet import Order
+    from redraft.models.xlnet.network import ReadingOrder as Order
 
     try:
         return [Order(name.strip()) for name in names.split(",")]

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from redraft import text
 from redraft.models.base import Words
-from redraft.models.infiller import Decoder, TokenTable, Writing
-from redraft.models.prompts import DEFAULT_STYLE, keywords_prompt, pieces_of, template_prompt
+from redraft.models.causal.infiller import Decoder, TokenTable, Writing
+from redraft.models.causal.prompts import DEFAULT_STYLE, keywords_prompt, pieces_of, template_prompt
 from redraft.numerics import Array, log_normalise, log_sum
 from redraft.sentence import ENDING, FREE, Constraints, Order, Sentence, num_words
 from redraft.stretches import Stretch, reads_as

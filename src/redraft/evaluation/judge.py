@@ -165,7 +165,7 @@ def _settings(name: str, sha256: str, source: JudgeSource) -> dict[str, str]:
 def _load(name: str, location: str) -> tuple[Any, Any]:
     import torch
 
-    from redraft.models import hub
+    from redraft.models.causal import hub
 
     try:
         return hub.load(location, torch.float32)  # a figure must not hang on the processor

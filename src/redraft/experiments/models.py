@@ -18,9 +18,9 @@ from redraft.experiments.result import Cell, Grid, Result, Row
 from redraft.experiments.run import Run
 from redraft.experiments.scores import Texts
 from redraft.experiments.systems import NOT_YET
-from redraft.models.lstm_files import load_network
-from redraft.models.xlnet import Order
-from redraft.models.xlnet_pack import load_part, part_for
+from redraft.models.lstm.files import load_network
+from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.pack import load_part, part_for
 from redraft.predict.classifier import CLASSIFIER
 from redraft.synthesis.recipes import MAX_WORDS as LONGEST_SOURCE
 from redraft.training.lm import DIRECTIONS, MAX_WORDS, Direction, encode, known_words, word_nll

@@ -1,11 +1,11 @@
-"""What a model is to the rest of redraft: something that scores words.
+"""The interfaces of models. A model is anything that scores words.
 
-Two roles. A *scorer* gives the log-probability of a sentence; it decides. A *proposer* gives a distribution over its
-words at a slot; it suggests. An adapter maps words to its model's own tokens, so a scorer, a proposer and a
+A *scorer* gives the log-probability of a sentence; it decides what is accepted. A *proposer* gives a distribution over
+words for a slot; it suggests candidates. Each model maps words to its own tokens. So a scorer, a proposer and a
 classifier with different vocabularies work together.
 
-Both remember what they have read in a ``Reading``, which belongs to one chain. A reading is a value: an adapter makes
-a new one from an old one and keeps what both sentences share. So nothing depends on who else is in the batch.
+A *reading* holds what a model has computed for a sentence of one chain. Readings are values: a model makes a new
+reading from an old one and reuses what both sentences share. So results do not depend on the other chains of a batch.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from redraft import text
 from redraft.numerics import Array
 
 Words = tuple[str, ...]
@@ -22,7 +23,7 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place that can be filled: the filling comes instead of ``words[start:end]``, a gap where they are equal."""
+    """A place in a sentence. A filling replaces ``words[start:end]``; if start equals end, the slot is a gap."""
 
     words: Words
     start: int
@@ -36,23 +37,32 @@ class Slot:
     def after(self) -> Words:
         return self.words[self.end :]
 
+    @property
+    def opens_sentence(self) -> bool:
+        """Whether the first word of a filling is capitalised: only punctuation stands before the slot."""
+        return text.opening(self.before) is None
+
     def fill(self, filling: Words) -> Words:
-        """The sentence with words in the slot, or with none."""
+        """The sentence with a filling, which may be empty, in the slot."""
         return self.before + filling + self.after
 
 
 class Pace(NamedTuple):
-    """How fast sentences are scored while some of them may turn out not to matter."""
+    """How a round of partial scoring divides its work.
 
-    leaders: int  # of so many that still matter, one is scored to its end
-    stride: int  # tokens of each of the others, 0 for none
+    In each round, one of ``leaders`` undecided sentences, the likeliest first, is scored to its end. The others advance
+    by ``stride`` tokens.
+    """
+
+    leaders: int
+    stride: int
 
 
 class Reader(Protocol):
-    """Reads sentences and remembers what it computed."""
+    """Reads sentences and keeps what it computed."""
 
     def read(self, sentences: Sequence[Words], old: Sequence[Any]) -> list[Any]:
-        """Readings of whole sentences; ``old`` are earlier readings to start from, or None."""
+        """Read whole sentences. ``old`` holds an earlier reading to start from, or None, for each."""
 
 
 class Scorer(Reader, Protocol):
@@ -63,15 +73,15 @@ class Scorer(Reader, Protocol):
 
     @property
     def precision(self) -> str:
-        """What it computes in: float32, bfloat16."""
+        """The precision it computes in: float32 or bfloat16."""
 
     def log_prob(self, reading: Any) -> float:
-        """Log-probability of a sentence that was read."""
+        """Log-probability of the sentence of a reading."""
 
     def log_probs_filled(
         self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Any]
     ) -> list[Array]:
-        """For each slot, the log-probabilities of the sentences in which its fillings stand in it."""
+        """For each slot, the log-probabilities of the sentences with each of its fillings."""
 
 
 class Proposer(Reader, Protocol):
@@ -79,11 +89,11 @@ class Proposer(Reader, Protocol):
 
     @property
     def words(self) -> Sequence[str]:
-        """The words that can be suggested; a distribution's columns."""
+        """The columns of a distribution."""
 
     @property
     def proposable(self) -> NDArray[np.bool_]:
-        """Which of them may be suggested at all (never a special symbol)."""
+        """Which words may be suggested. Special symbols may not."""
 
     def log_dist(self, slots: Sequence[Slot], readings: Sequence[Any]) -> NDArray[np.float32]:
-        """Log-probabilities [slots, words] of each word standing in each slot."""
+        """Log-probabilities [slots, words] of each word in each slot."""

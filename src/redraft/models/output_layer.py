@@ -1,4 +1,7 @@
-"""The output layer of a language model with many pieces: never all logits at once, in training only some of them."""
+"""The output layer of a language model with a large vocabulary.
+
+Logits are computed in blocks, never all at once. Training can use a sampled softmax.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,28 +9,27 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-_COLUMNS, _ROWS = 1600, 512  # whose logits are computed together
-_TRAINED_ROWS = 256  # the same in training, with all columns of the step
+_COLUMNS, _ROWS = 1600, 512  # of a block of logits
+_TRAINED_ROWS = 256  # of a block in training, which has all columns
 
 
 def log_prob_of(hidden: Tensor, target: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Log-probability of one target a row; [n, d], [n] and the layer's [v, d], [v] to [n]."""
+    """Log-probability of one target per row: [n, d], [n] and the layer's [v, d], [v] to [n]."""
     if bias is None:
         bias = weight.new_zeros(len(weight))
     return picked_logits(hidden, target, weight, bias) - log_sum_exp(hidden, weight, bias)
 
 
 def picked_logits(hidden: Tensor, target: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Logits of one target a row, [n], in single precision."""
+    """Logits of one target per row, [n], in float32."""
     picked: Tensor = (hidden.float() * weight[target].float()).sum(1) + bias[target].float()
     return picked
 
 
 def log_sum_exp(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Logarithms of the sums over all columns, [n], in single precision.
+    """Log-sum-exp over all columns, [n], in float32.
 
-    They are taken some rows and columns at a time, while these are in the cache; log_softmax does it in one pass where
-    logsumexp takes four.
+    It is computed in blocks that fit into the processor's cache. log_softmax needs one pass, logsumexp four.
     """
     if len(hidden) > _ROWS:
         return torch.cat([log_sum_exp(some, weight, bias) for some in torch.split(hidden, _ROWS)])
@@ -40,17 +42,17 @@ def log_sum_exp(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 class Columns(NamedTuple):
-    """Pieces that stand for the whole vocabulary in a training step."""
+    """The columns of a sampled softmax: pieces that stand for the whole vocabulary in a training step."""
 
     ids: Tensor  # ascending
-    log_weights: Tensor  # how many pieces each stands for
+    log_weights: Tensor  # log of the number of pieces that each stands for
 
 
 def sample_columns(target: Tensor, size: int, frequent: int, num: int, generator: torch.Generator) -> Columns:
-    """The frequent pieces, those of the batch, and ``num`` of the others that stand for all of them.
+    """Choose the frequent pieces, the targets of the batch, and a uniform sample of ``num`` other pieces.
 
-    The sum over these columns has the full softmax's sum as its expectation, for every row of the batch: the first two
-    kinds are counted as they are, the others are drawn alike. Ids are ranks, so that small ones are frequent.
+    The expected sum over these columns is the sum of the full softmax, for every row of the batch: frequent pieces and
+    targets have weight 1, and the sample is weighted by the inverse of its share. Ids are frequency ranks.
     """
     fixed = torch.zeros(size, dtype=torch.bool)
     fixed[:frequent] = True
@@ -65,32 +67,33 @@ def sample_columns(target: Tensor, size: int, frequent: int, num: int, generator
     return Columns(ids, log_weights[ids])
 
 
-Soft = Callable[[slice], Tensor]  # rows of predictions to parts of the distributions that they should give, [n, v]
+# Gives the probability mass of the soft targets for a slice of rows, [n, v]. A row may sum to less than 1.
+SoftTargets = Callable[[slice], Tensor]
 
 
 def cross_entropy(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, soft: Soft | None = None
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, soft: SoftTargets | None = None
 ) -> Tensor:
-    """Summed negative log-likelihood; [n, d], the layer's [v, d] and [v] if it has one, and [n] to a scalar.
+    """Summed cross-entropy: [n, d], the layer's [v, d], its bias [v] or None, and targets [n] to a scalar.
 
-    ``soft`` tells parts of the distributions that rows should give; what is missing in a row to 1 is its target's.
+    With ``soft`` targets, the probability mass that a row lacks to 1 goes to its hard target.
     """
     loss: Tensor = _SummedCrossEntropy.apply(hidden, weight, bias, target, soft)  # type: ignore[no-untyped-call]
     return loss
 
 
 class _SummedCrossEntropy(torch.autograd.Function):
-    """Sum of -log softmax(hidden @ weight.T + bias)[target], its gradient taken in the same pass.
+    """Sum of -log softmax(hidden @ weight.T + bias)[target], with its gradient computed in the same pass.
 
-    The logits would be the largest array of the model. They are computed some rows at a time and become the gradient
-    in place while they are in the cache. That is right because the sum is only ever scaled by one number.
+    All logits would be the largest array of the model. They are computed in blocks and turned into the gradient in
+    place. This is possible because backward only scales the sum by one number.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, soft: Soft | None
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, soft: SoftTargets | None
     ) -> Tensor:
-        # Cast once: under autocast every product would cast its parts anew.
+        # Cast once: under autocast every product would cast its operands again.
         dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else hidden.dtype
         states, columns = hidden.to(dtype), weight.to(dtype)
         loss = torch.zeros(())
@@ -118,7 +121,7 @@ class _SummedCrossEntropy(torch.autograd.Function):
 def _residual(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, soft: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """The gradient of a part's loss by its logits [n, v], and the loss."""
+    """The gradient of a block's loss with respect to its logits [n, v], and the loss."""
     logits = (hidden @ weight.T).float()
     if bias is not None:
         logits += bias
@@ -127,7 +130,7 @@ def _residual(
     loss = torch.zeros(())
     if soft is not None:
         hard -= soft.sum(1)
-        loss = -torch.dot(logits.view(-1), soft.view(-1))  # no array of their products
+        loss = -torch.dot(logits.view(-1), soft.view(-1))  # without an array of the products
     loss = loss - (logits.gather(1, target[:, None]).squeeze(1) * hard).sum()
     residual = logits.exp_()
     residual[torch.arange(len(target)), target] -= hard

@@ -1,5 +1,7 @@
-"""Packs: a folder with models, vocabularies and ``pack.json``, which says what is in it, how it was made, and the
-SHA-256 of every file. Nothing is ever unpickled, and nothing is loaded whose hash is wrong.
+"""Packs: folders with models, vocabularies and ``pack.json``.
+
+The manifest ``pack.json`` says what is in the pack, how it was made, and the SHA-256 of every file. Nothing is ever
+unpickled, and no file is loaded whose hash is wrong.
 """
 
 import hashlib
@@ -22,7 +24,7 @@ _SHIPPED = Path(__file__).parent.parent / "packs"
 
 
 def home() -> Path:
-    """Where redraft keeps what it downloads or is given: ``REDRAFT_HOME``, else the user's cache folder."""
+    """The folder for downloaded models and user packs: ``REDRAFT_HOME``, or else the user's cache folder."""
     if own := os.environ.get("REDRAFT_HOME"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "redraft"
@@ -33,7 +35,7 @@ def _folders() -> list[Path]:
 
 
 def available() -> list[Path]:
-    """Folders of the packs that can be named, a user's own before a shipped one of the same name."""
+    """Folders of all packs that can be opened by name. A user's pack hides a shipped one of the same name."""
     found: dict[str, Path] = {}
     for folder in _folders():
         for manifest in sorted(folder.glob(f"*/{MANIFEST}")):
@@ -42,10 +44,10 @@ def available() -> list[Path]:
 
 
 def find(name: str) -> Path:
-    """The folder of a pack, given its name or its path: a bare name is a known pack before it is a folder here."""
+    """The folder of a pack, given its name or path. A bare name is looked up among known packs first."""
     known = [base / name for base in _folders()] if Path(name).name == name else []
     for folder in [*known, Path(name)]:
-        with suppress(OSError):  # a name that is too long for a file
+        with suppress(OSError):  # the name is too long for a file
             if (folder / MANIFEST).is_file():
                 return folder
     names = ", ".join(path.name for path in available()) or "none"
@@ -54,7 +56,7 @@ def find(name: str) -> Path:
 
 @dataclass(frozen=True)
 class Pack:
-    """A pack whose manifest was read and whose files were found to be whole."""
+    """A pack whose manifest was read and whose files were checked."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -75,13 +77,13 @@ class Pack:
         return parts
 
     def path(self, file: str) -> Path:
-        """Where a file is, if it is one of those that were checked."""
+        """The path of a file that was checked. Other files are refused."""
         if file not in self.manifest["files"]:
             raise PackError(f"pack {self.name} does not vouch for {file}: install the pack again")
         return self.folder / file
 
     def part_folder(self, part: str) -> Path:
-        """The folder of a part's files; a file in it that was not checked is refused."""
+        """The folder of a part. It is refused if it holds a file that was not checked."""
         require(self, [part])
         folder = self.folder / str(self.parts[part].get("folder", ""))
         for file in _files(folder):
@@ -94,13 +96,13 @@ class Pack:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Eight digits that change with any file of the pack."""
+        """Eight hexadecimal digits that change with any file of the pack."""
         hashes = sorted((name, entry["sha256"]) for name, entry in self.manifest["files"].items())
         return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:8]
 
 
 def open_pack(name: str = DEFAULT) -> Pack:
-    """Find a pack, read its manifest and check every file against it."""
+    """Find a pack, read its manifest and check the hash of every file."""
     folder = find(name)
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -130,24 +132,24 @@ def _sha256(path: Path) -> str:
 
 
 def _hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """SHA-256 by file; an error of any kind where the manifest lacks what every pack has."""
+    """SHA-256 by file. Raises some error if the manifest is incomplete."""
     if not isinstance(manifest["name"], str) or not isinstance(manifest.get("card", {}), dict):
-        raise TypeError("name or card are not what they should be")
+        raise TypeError("name or card has the wrong type")
     if not all(isinstance(part["kind"], str) for part in manifest["parts"].values()):
-        raise TypeError("a part without its kind")
+        raise TypeError("a part has no kind")
     if not all(isinstance(entry["bytes"], int) for entry in manifest["files"].values()):
-        raise TypeError("a file without its size")
+        raise TypeError("a file has no size")
     return {file: str(entry["sha256"]) for file, entry in manifest["files"].items()}
 
 
 def _files(folder: Path) -> list[Path]:
-    """All files of a folder and those below, without the manifest and hidden ones."""
+    """All files in a folder and its subfolders, except the manifest and hidden files."""
     found = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     return sorted(path for path in found if path.name != MANIFEST)
 
 
 def write_manifest(folder: Path, name: str, parts: Mapping[str, Any], card: Mapping[str, Any]) -> Pack:
-    """Describe the files that lie in a folder and so make it a pack."""
+    """Write the manifest of all files in a folder, which makes it a pack."""
     entries = {
         path.relative_to(folder).as_posix(): {"sha256": sha256(path), "bytes": path.stat().st_size}
         for path in _files(folder)

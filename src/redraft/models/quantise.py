@@ -1,6 +1,6 @@
-"""Weights in 8 bits: each row of a matrix as whole numbers from -127 to 127 and one scale. The rest stays as it is.
+"""Store weights in 8 bits. Each row of a matrix has integers from -127 to 127 and one scale.
 
-A weight with more axes is a matrix of its first axis and the others.
+Tensors with more than two axes are matrices of their first axis and all others. Vectors stay float32.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _SCALE = ".scale"
 
 
 def quantise(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Matrices to int8 with a float32 scale a row."""
+    """Convert matrices to int8, with one float32 scale per row."""
     packed: dict[str, Tensor] = {}
     for name, weight in weights.items():
         if weight.ndim < 2:
@@ -26,7 +26,7 @@ def quantise(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def dequantise(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Back to float32."""
+    """Convert back to float32."""
     return {
         name: _scaled(weight, packed[name + _SCALE]) if weight.dtype == torch.int8 else weight.float()
         for name, weight in packed.items()

@@ -1,7 +1,7 @@
-"""Independent pieces of work side by side, each on one core.
+"""Run independent pieces of work in parallel, each on one core.
 
-Torch shares every single product out among the cores. For products as small as those of a compact model that hardly
-helps; whole pieces of work do not wait for each other. The results are those of one after the other.
+Torch splits every single matrix product among the cores. For the small products of a compact model that hardly helps.
+Whole pieces of work do not wait for each other. The results are the same as one after the other.
 """
 
 import os
@@ -18,7 +18,7 @@ _Result = TypeVar("_Result")
 
 
 def side_by_side(work: Callable[[_Work], _Result], parts: Sequence[_Work]) -> list[_Result]:
-    """``work`` of each part, without gradients; on as many cores as torch may use."""
+    """Map ``work`` over parts without gradients, on as many cores as torch may use."""
     num = torch.get_num_threads()
     if num == 1 or len(parts) < 2:
         with torch.inference_mode():
@@ -28,19 +28,19 @@ def side_by_side(work: Callable[[_Work], _Result], parts: Sequence[_Work]) -> li
 
 @lru_cache(maxsize=1)
 def _pool(num: int) -> ThreadPoolExecutor:
-    all_there = Barrier(num)
+    all_started = Barrier(num)
 
     def begin() -> None:
-        torch.get_num_threads()  # the first look at it takes over everybody's number, so it comes first
+        torch.get_num_threads()  # the first call in a thread copies the global number, so it comes before the change
         torch.set_num_threads(1)
-        all_there.wait()
+        all_started.wait()
 
     pool = ThreadPoolExecutor(num, "redraft", begin)
-    for begun in [pool.submit(torch.get_num_threads) for _ in range(num)]:
-        begun.result()
-    torch.set_num_threads(num)  # what a thread sets for itself is also what later ones begin with
+    for started in [pool.submit(torch.get_num_threads) for _ in range(num)]:
+        started.result()
+    torch.set_num_threads(num)  # threads that start later copy what a thread has set
     return pool
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has none of the threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child has none of the threads

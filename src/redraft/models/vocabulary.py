@@ -1,4 +1,4 @@
-"""The word list of a word-level model."""
+"""The vocabulary of a word-level model."""
 
 import hashlib
 from collections import Counter
@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft import text
+from redraft.models.base import Slot
 
-# The first ids. END closes a sentence, START stands before it, UNKNOWN is any word outside the list.
+# The first ids. END follows a sentence, START precedes it, UNKNOWN is any word outside the vocabulary.
 END, UNKNOWN, START = 0, 1, 2
 SPECIALS = ("</s>", "<unk>", "<s>")
 
 
 class Vocabulary:
-    """Words by falling frequency; an id is a rank, so that a smaller id is a more frequent word."""
+    """Words by decreasing frequency. An id is a frequency rank."""
 
     def __init__(self, words: Sequence[str]):
         self.words: tuple[str, ...] = tuple(words)
@@ -24,7 +25,7 @@ class Vocabulary:
 
     @classmethod
     def from_counts(cls, counts: Counter[str], size: int) -> "Vocabulary":
-        """The ``size`` most frequent words; ties go by the alphabet, so that the list does not depend on the order."""
+        """Take the ``size`` most frequent words. Ties are broken alphabetically, so the result is reproducible."""
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:size]
         return cls([*SPECIALS, *(word for word, _ in ranked)])
 
@@ -41,7 +42,7 @@ class Vocabulary:
         return [self._ids.get(word, UNKNOWN) for word in words]
 
     def surface_ids(self, words: Sequence[str]) -> list[int]:
-        """Ids of the words as a reader sees them; an opening capital that is not listed is read as its small form."""
+        """Ids of a sentence as it is written: its first word is capitalised, if the capitalised form is listed."""
         ids = self.ids(words)
         first = text.opening(words)
         if first is not None and (capital := text.capitalise(words[first])) in self._ids:
@@ -54,7 +55,7 @@ class Vocabulary:
 
     @cached_property
     def opening_ids(self) -> NDArray[np.int64]:
-        """For each word, the id of the form that opens a sentence; the word itself where that form is not listed."""
+        """For each word, the id of its capitalised form, or its own id if that form is not listed."""
         return np.array([self._ids.get(text.capitalise(word), i) for i, word in enumerate(self.words)])
 
     @cached_property
@@ -63,12 +64,12 @@ class Vocabulary:
 
     @cached_property
     def plain_ids(self) -> NDArray[np.int64]:
-        """For each word, the id of its plain form: itself, or the small form of a capitalised one that is not plain."""
+        """For each word, the id of its plain form: its own id, or that of the lower-case form if it is not plain."""
         return np.where(self.is_plain, np.arange(len(self)), self._lowered)
 
     @cached_property
     def is_word(self) -> NDArray[np.bool_]:
-        """Whether a word is more than punctuation; what is unknown counts as one."""
+        """Whether a word is more than punctuation. An unknown word counts as a word."""
         found = np.array([text.is_word(word) for word in self.words])
         found[: len(SPECIALS)] = False
         found[UNKNOWN] = True
@@ -76,6 +77,18 @@ class Vocabulary:
 
     @cached_property
     def is_plain(self) -> NDArray[np.bool_]:
-        """False for a capitalised form whose small form is the more frequent ("The"): a sentence keeps the small
-        form and shows the capital where it opens, so that what is inserted before it need not fight the capital."""
+        """False for a capitalised form whose lower-case form is more frequent, such as "The".
+
+        A sentence holds the lower-case form and is capitalised when it is shown. So a word can be inserted before its
+        first word without leaving a capital inside the sentence.
+        """
         return self._lowered >= np.arange(len(self))
+
+    def use_plain_openings(self, log_dist: NDArray[np.float32], slots: Sequence[Slot]) -> None:
+        """Change log-probabilities [slots, words] in place where a slot opens its sentence.
+
+        There a word is proposed in its plain form, with the probability of its capitalised form.
+        """
+        for row, slot in enumerate(slots):
+            if slot.opens_sentence:
+                log_dist[row] = np.where(self.is_plain, log_dist[row][self.opening_ids], -np.inf)

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from redraft.errors import InputError, PackError, reason
 from redraft.files import sha256
 from redraft.models.base import Words
-from redraft.models.hub import require_whole
-from redraft.models.lstm_files import load_pair, readers_sha256
+from redraft.models.checkpoints import require_whole
+from redraft.models.lstm.files import load_pair, readers_sha256
 from redraft.models.pack import DEFAULT, Pack, open_pack, require
 from redraft.models.quantise import dequantise
-from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS
+from redraft.models.xlnet.files import CONFIG, PIECES_SHA256, WEIGHTS
 from redraft.numerics import Array
 from redraft.predict.pieces import PIECES, Encoding, HubPieces, PieceEncoder, SentencePieces, Splitter, WordIds
 from redraft.predict.readings import XlnetOverReadings

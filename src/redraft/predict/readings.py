@@ -10,9 +10,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from redraft.models.lstm import LstmLM
+from redraft.models.lstm.network import LstmLM
 from redraft.models.vocabulary import END, START, Vocabulary
-from redraft.models.xlnet import XlnetConfig, XlnetLayers, initialise
+from redraft.models.xlnet.network import XlnetConfig, XlnetLayers, initialise
 
 _NUM_SCORES = 7
 _LEAST = 1e-12

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from redraft.models.xlnet import XlnetConfig, XlnetTransformer, initialise
+from redraft.models.xlnet.network import XlnetConfig, XlnetTransformer, initialise
 
 __all__ = ["XlnetConfig", "XlnetTokenClassifier"]
 

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 
 from redraft.models.base import Slot, Words
-from redraft.models.lstm_files import load_lstm
-from redraft.models.lstm_reader import LstmReader, Reading
+from redraft.models.lstm.files import load_lstm
+from redraft.models.lstm.reader import LstmReader
+from redraft.models.lstm.reader import LstmReading as Reading
 from redraft.models.pack import open_pack
 
 _READ_ROWS = 128  # sentences read together

@@ -11,10 +11,10 @@ from redraft.errors import PackError
 from redraft.files import sha256
 from redraft.models.base import Slot
 from redraft.models.pack import open_pack
-from redraft.models.xlnet import Order
-from redraft.models.xlnet_files import load_xlnet, orders_of, weights_file
-from redraft.models.xlnet_pack import load_readers
-from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader
+from redraft.models.xlnet.files import load_xlnet, orders_of, weights_file
+from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.pack import load_readers
+from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader
 
 _DIST_ROWS = 256  # slots whose distributions are held at a time; each is as long as the vocabulary
 

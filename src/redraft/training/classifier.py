@@ -18,9 +18,9 @@ from torch.nn import functional
 from redraft.corpus import Encoded
 from redraft.errors import InputError, reason
 from redraft.files import replacing, sha256
-from redraft.models.lstm_files import load_pair, readers_sha256
+from redraft.models.lstm.files import load_pair, readers_sha256
 from redraft.models.pack import DEFAULT, Pack, open_pack
-from redraft.models.xlnet_files import CONFIG, PIECES_SHA256, WEIGHTS, read_weights, weights_file
+from redraft.models.xlnet.files import CONFIG, PIECES_SHA256, WEIGHTS, read_weights, weights_file
 from redraft.predict.classifier import (
     LABELS,
     OVER_READINGS,

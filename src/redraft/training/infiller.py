@@ -9,10 +9,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from redraft.errors import InputError
-from redraft.models import llama
-from redraft.models.adapter import Adapter, load_adapter, save_adapter
-from redraft.models.causal_line import CausalLine, Tokens
-from redraft.models.hub import fingerprint
+from redraft.models.causal import llama
+from redraft.models.causal.adapter import Adapter, load_adapter, save_adapter
+from redraft.models.causal.line import CausalLine, Tokens
+from redraft.models.checkpoints import fingerprint
 from redraft.models.pull import SOURCES, pulled
 from redraft.training.infilling import InfillExample, InfillText, PromptKind, TextShare
 from redraft.training.loop import BEST, Plan, train

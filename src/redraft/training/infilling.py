@@ -17,7 +17,7 @@ import numpy as np
 from redraft import corpus, text
 from redraft.errors import InputError
 from redraft.models.base import Words
-from redraft.models.prompts import DEFAULT_STYLE, keywords_prompt, template_prompt
+from redraft.models.causal.prompts import DEFAULT_STYLE, keywords_prompt, template_prompt
 from redraft.stopwords import is_content
 
 FEWEST_WORDS, MOST_WORDS = 5, 28

@@ -17,7 +17,7 @@ from redraft import corpus, text
 from redraft.corpus import Encoded
 from redraft.errors import CorpusError
 from redraft.files import replacing
-from redraft.models.lstm import LstmConfig, LstmLM
+from redraft.models.lstm.network import LstmConfig, LstmLM
 from redraft.models.vocabulary import END, START, UNKNOWN, Vocabulary
 from redraft.training.loop import Plan, train
 from redraft.training.processes import WHOLE, Share, join

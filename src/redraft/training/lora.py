@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from redraft.models.adapter import Adapter, LowRank
-from redraft.models.eight_bits import EightBits
-from redraft.models.llama import CONFIG, WEIGHTS
+from redraft.models.causal.adapter import Adapter, LowRank
+from redraft.models.causal.eight_bits import EightBits
+from redraft.models.causal.llama import CONFIG, WEIGHTS
 
 _CHUNK = 256  # rows of logits at once
 Product = Callable[[Tensor], Tensor]

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from redraft import corpus as texts
 from redraft.corpus import Encoded
 from redraft.errors import InputError
-from redraft.models.lstm import LstmConfig, LstmLM
-from redraft.models.lstm_files import save_lstm
+from redraft.models.lstm.files import save_lstm
+from redraft.models.lstm.network import LstmConfig, LstmLM
 from redraft.models.pack import MANIFEST, Pack, write_manifest
 from redraft.models.quantise import dequantise, quantise
 from redraft.training.lm import DIRECTIONS, Direction, LmData, encode, nll_per_word, prepare, train_lm

@@ -13,15 +13,16 @@ from torch import nn
 from redraft import text
 from redraft.errors import InputError
 from redraft.files import ordinary_modes
-from redraft.models.adapter import load_adapter, save_adapter
-from redraft.models.infiller import INFILLER
-from redraft.models.lstm_files import load_network
+from redraft.models.causal.adapter import load_adapter, save_adapter
+from redraft.models.causal.infiller import INFILLER
+from redraft.models.lstm.files import load_network
 from redraft.models.pack import MANIFEST, Pack, write_manifest
 from redraft.models.pieces import SentencePieces
 from redraft.models.quantise import dequantise, quantise
-from redraft.models.xlnet import Order, XlnetLM
-from redraft.models.xlnet_files import load_xlnet, orders_of, read_card
-from redraft.models.xlnet_pack import LANGUAGE_MODEL, store_xlnet
+from redraft.models.xlnet.files import load_xlnet, orders_of, read_card
+from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.network import XlnetLM
+from redraft.models.xlnet.pack import LANGUAGE_MODEL, store_xlnet
 from redraft.predict.classifier import CLASSIFIER, Classifier, HubNetwork, check_labels, load_classifier, read_config
 from redraft.training.lm import encode as encode_words
 from redraft.training.lm import known_words, mean_over, word_nll

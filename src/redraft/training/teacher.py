@@ -15,13 +15,14 @@ from torch import Tensor
 
 from redraft import text
 from redraft.errors import InputError
-from redraft.models.lstm import AdaptiveSoftmax
-from redraft.models.lstm_files import load_pair, readers_sha256
+from redraft.models.lstm.files import load_pair, readers_sha256
+from redraft.models.lstm.network import AdaptiveSoftmax
 from redraft.models.output_layer import Columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START, UNKNOWN
-from redraft.models.xlnet import Order, XlnetLM
+from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.network import XlnetLM
 
 SHARE = 0.9  # of the loss where the teacher speaks; the rest is the text's
 _NUM_CLUSTERS = 2  # of its softmax, beside the head: the teacher is silent on rarer words, which cost most of its time

@@ -16,12 +16,13 @@ from redraft import corpus, text
 from redraft.corpus import Encoded
 from redraft.errors import CorpusError, InputError
 from redraft.files import replacing, sha256
-from redraft.models.hub import compute_dtype, precision_name
 from redraft.models.output_layer import Columns, sample_columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
-from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
-from redraft.models.xlnet_files import load_xlnet, save_xlnet
+from redraft.models.precision import compute_dtype, precision_name
+from redraft.models.xlnet.files import load_xlnet, save_xlnet
+from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.network import XlnetConfig, XlnetLM
 from redraft.training.lm import MAX_WORDS, Batches, in_text_order
 from redraft.training.loop import BEST, Plan, train
 from redraft.training.muon import optimizers

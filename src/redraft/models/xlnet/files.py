@@ -1,4 +1,4 @@
-"""XLNet language models in and out of folders, laid out as ``xlnet-base-cased`` is."""
+"""Save XLNet language models to folders and load them. The layout is that of ``xlnet-base-cased``."""
 
 import json
 import pickle
@@ -12,21 +12,21 @@ from torch import Tensor
 
 from redraft.errors import PackError
 from redraft.files import replacing, sha256
-from redraft.models.hub import local_path
+from redraft.models.checkpoints import local_path
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.quantise import dequantise
-from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
+from redraft.models.xlnet.network import ReadingOrder, XlnetConfig, XlnetLM
 
 CONFIG, WEIGHTS, OLD_WEIGHTS = "config.json", "model.safetensors", "pytorch_model.bin"
 CARD = "card.json"
 PIECES_SHA256 = "redraft_pieces_sha256"  # the key in config.json
 _PROBE_SECONDS = 10.0
-_HEAD = "lm_loss.weight"  # the embeddings once more
+_HEAD = "lm_loss.weight"  # a copy of the embeddings
 _LFS = b"version https://git-lfs"
 
 
 def save_xlnet(folder: Path, network: XlnetLM, pieces: Path) -> None:
-    """Write a model in half precision with its pieces; ``transformers.XLNetLMHeadModel`` loads it too."""
+    """Write a model in half precision, with its pieces. ``transformers.XLNetLMHeadModel`` can load it."""
     folder.mkdir(parents=True, exist_ok=True)
     if pieces.resolve() != (folder / PIECES).resolve():
         with replacing(folder / PIECES) as partial:
@@ -49,9 +49,9 @@ def save_xlnet(folder: Path, network: XlnetLM, pieces: Path) -> None:
 
 
 def load_xlnet(name: str | Path, pieces: Path | None = None) -> tuple[XlnetLM, SentencePieces, Path]:
-    """A language model, its pieces and its folder, from a folder or the name of a hub model; checked before use.
+    """Load and check a language model from a folder or by the name of a hub model. Returns its pieces and folder, too.
 
-    ``pieces`` is where the vocabulary is if it is not in the folder.
+    ``pieces`` is the path of the vocabulary, if it is not in the folder.
     """
     path = local_path(str(name))
     folder = path if path.is_dir() else _fetch(str(name))
@@ -73,7 +73,7 @@ def load_xlnet(name: str | Path, pieces: Path | None = None) -> tuple[XlnetLM, S
 
 
 def _fetch(name: str) -> Path:
-    """The folder of a hub model in the local cache, downloaded if it is not there yet."""
+    """The folder of a hub model in the local cache. The model is downloaded if needed."""
     import huggingface_hub
     from huggingface_hub.errors import HFValidationError
 
@@ -87,10 +87,10 @@ def _fetch(name: str) -> Path:
     except OSError:
         pass
     try:
-        # Asked first: a download would try a dead connection again and again.
+        # Check first: a download would retry a dead connection again and again.
         huggingface_hub.HfApi().model_info(name, timeout=_PROBE_SECONDS)
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=wanted))
-    except Exception as error:  # whatever the network does, the person can do only one thing
+    except Exception as error:  # whatever went wrong, the advice is the same
         raise PackError(
             f"{name} is not on this machine and cannot be fetched ({type(error).__name__}); on a machine with internet "
             f"run `hf download {name} --local-dir DIR`, copy DIR here and give its path"
@@ -104,13 +104,13 @@ def _read_config(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, AttributeError) as error:
         raise PackError(f"{folder} holds no model: {CONFIG} is not readable ({error})") from error
     if kind != "xlnet":
-        raise PackError(f"{folder} holds a model of the type {kind}, not an XLNet; choose an XLNet's folder or name")
+        raise PackError(f"{folder} holds a model of type {kind}, not an XLNet; choose the folder or name of an XLNet")
     other = XlnetConfig.unsupported(config)
     if config.get("tie_word_embeddings") is False:
         other.append("tie_word_embeddings: false")
     if other:
         raise PackError(
-            f"{folder} is an XLNet that redraft does not compute ({', '.join(other)}); take one like xlnet-base-cased"
+            f"{folder} is an XLNet that redraft does not support ({', '.join(other)}); choose one like xlnet-base-cased"
         )
     return config
 
@@ -120,19 +120,19 @@ def _load_weights(network: XlnetLM, folder: Path) -> None:
         given = read_weights(folder)
         given.pop(_HEAD, None)
         network.load_state_dict(given)
-    except RuntimeError as error:  # the last line of several says which weights
+    except RuntimeError as error:  # its last line names the weights
         reason = str(error).strip().split("\n")[-1].strip()
         raise PackError(f"{folder} does not hold the weights that its {CONFIG} describes: {reason}") from error
 
 
 def weights_file(folder: Path) -> Path:
-    """Where the weights of a checkpoint are; older ones are pickled."""
+    """The file with the weights of a checkpoint. Older checkpoints are pickled."""
     old = folder / OLD_WEIGHTS
     return old if old.exists() and not (folder / WEIGHTS).exists() else folder / WEIGHTS
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of a checkpoint by name, in full."""
+    """The weights of a checkpoint by name, dequantised."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -140,12 +140,12 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     try:
         with path.open("rb") as file:
             if file.read(len(_LFS)) == _LFS:
-                raise PackError(f"{path} only stands for a file of Git LFS; fetch the weights with: git lfs pull")
-        # With weights_only nothing but tensors is unpickled.
+                raise PackError(f"{path} is only a Git LFS pointer; fetch the weights with: git lfs pull")
+        # With weights_only, torch unpickles tensors and runs no code.
         given = load_file(path) if path.name == WEIGHTS else torch.load(path, weights_only=True)
         return dequantise({name: value for name, value in given.items() if isinstance(value, Tensor)})
     except (OSError, RuntimeError, ValueError, KeyError, EOFError, AttributeError) as error:
-        raise PackError(f"{path} holds no weights that can be read: {_first_line(error)}") from error
+        raise PackError(f"{path} holds no readable weights: {_first_line(error)}") from error
     except (SafetensorError, pickle.UnpicklingError) as error:
         raise PackError(f"{path} is damaged: {_first_line(error)}") from error
 
@@ -155,18 +155,18 @@ def _first_line(error: Exception) -> str:
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """What is known of how a model was made; nothing of one that was not trained here."""
+    """The card that says how a model was trained. It is empty for a model that redraft did not train."""
     path = folder / CARD
     try:
         card = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         if not isinstance(card, dict):
-            raise ValueError("it holds no object")
+            raise ValueError("it is not a JSON object")
     except (OSError, ValueError) as error:
         raise PackError(f"{path} is not the card of a model ({error}); remove it") from error
     return card
 
 
-def orders_of(folder: Path) -> list[Order]:
-    """What a model learned to read. One from elsewhere has met every order: XLNet learns by permutations."""
-    names = read_card(folder).get("training", {}).get("orders") or [order.value for order in Order]
-    return [order for order in Order if order.value in names]
+def orders_of(folder: Path) -> list[ReadingOrder]:
+    """The orders that a model was trained to read in. An XLNet from elsewhere was trained on all of them."""
+    names = read_card(folder).get("training", {}).get("orders") or [order.value for order in ReadingOrder]
+    return [order for order in ReadingOrder if order.value in names]

@@ -1,4 +1,4 @@
-"""The LSTM language model: two layers, words in and words out, an adaptive softmax on top.
+"""The LSTM language model over words, with an adaptive softmax.
 
 One class serves both directions: a backward model is a forward model of reversed sentences.
 """
@@ -13,14 +13,14 @@ from torch.nn import functional
 
 from redraft.models.output_layer import cross_entropy
 
-_BLOCK = 1024  # rows whose scores for all words of a cluster are in memory at once
+_BLOCK = 1024  # rows whose logits are in memory at once
 
-State = tuple[Tensor, Tensor]  # hidden and cell, each [layers, rows, size]
+LstmState = tuple[Tensor, Tensor]  # hidden and cell, each [layers, rows, size]
 
 
 @dataclass(frozen=True)
 class LstmConfig:
-    """Shape of a model. ``cutoffs`` are the ranks where the softmax's clusters begin, ``tail_sizes`` their widths."""
+    """Shape of a model. ``cutoffs`` are the ranks where softmax clusters begin, ``tail_sizes`` their widths."""
 
     num_words: int
     size: int = 256
@@ -36,7 +36,7 @@ class LstmConfig:
 
     @classmethod
     def fitting(cls, num_words: int) -> "LstmConfig":
-        """The default shape; a short word list has fewer clusters."""
+        """The default shape, with fewer clusters for a short word list."""
         whole = cls(num_words)
         kept = max(1, sum(cutoff < num_words // 2 for cutoff in whole.cutoffs))
         cutoffs = whole.cutoffs[:kept] if num_words > whole.cutoffs[0] else (max(1, num_words // 2),)
@@ -44,14 +44,14 @@ class LstmConfig:
 
     @classmethod
     def small(cls, num_words: int) -> "LstmConfig":
-        """For tests and experiments: trains in seconds."""
+        """A shape that trains in seconds, for tests and experiments."""
         return cls(num_words, size=16, dropout=0.0, cutoffs=(max(4, num_words // 3),), tail_sizes=(8,))
 
 
 class AdaptiveSoftmax(nn.Module):
-    """Exact, normalised softmax over words by rank: frequent words by themselves, rare ones through their cluster.
+    """Exact, normalised softmax over words sorted by frequency. Frequent words are in the head, rare ones in clusters.
 
-    log p(word) = log p(cluster) + log p(word | cluster); a token costs the head and at most one cluster.
+    log p(word) = log p(cluster) + log p(word | cluster). A word costs the head and at most one cluster.
     """
 
     def __init__(self, config: LstmConfig):
@@ -65,7 +65,7 @@ class AdaptiveSoftmax(nn.Module):
         )
 
     def _clusters(self, target: Tensor) -> list[tuple[int, Tensor]]:
-        """The clusters that occur, each with the rows whose target lies in it."""
+        """The clusters that occur, each with the rows whose target is in it."""
         cluster = torch.bucketize(target, torch.tensor(self.edges[:-1]), right=True)
         rows = [(i, (cluster == i + 1).nonzero().squeeze(1)) for i in range(len(self.up))]
         return [(i, which) for i, which in rows if len(which)]
@@ -77,7 +77,7 @@ class AdaptiveSoftmax(nn.Module):
         return head_target
 
     def loss(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Summed negative log-likelihood; [n, size] and [n] to a scalar."""
+        """Summed negative log-likelihood: [n, size] and [n] to a scalar."""
         clusters = self._clusters(target)
         total = cross_entropy(hidden, self.head.weight, None, self._head_target(target, clusters))
         for i, rows in clusters:
@@ -86,7 +86,7 @@ class AdaptiveSoftmax(nn.Module):
         return total
 
     def log_prob_of(self, hidden: Tensor, target: Tensor) -> Tensor:
-        """Log-probability of one word a row; [n, size] and [n] to [n]."""
+        """Log-probability of one word per row: [n, size] and [n] to [n]."""
         if len(hidden) > _BLOCK:
             blocks = zip(torch.split(hidden, _BLOCK), torch.split(target, _BLOCK), strict=True)
             return torch.cat([self.log_prob_of(*block) for block in blocks])
@@ -98,11 +98,11 @@ class AdaptiveSoftmax(nn.Module):
         return result
 
     def log_head(self, hidden: Tensor) -> Tensor:
-        """Log-probabilities of the words before the first cutoff and of the clusters; [n, size] to [n, both]."""
+        """Log-probabilities of the words in the head and of the clusters: [n, size] to [n, words and clusters]."""
         return functional.log_softmax(self.head(hidden), 1)
 
     def log_prob_given(self, log_head: Tensor, hidden: Tensor, target: Tensor) -> Tensor:
-        """``log_prob_of`` where the head is known already."""
+        """``log_prob_of`` when the result of ``log_head`` is known."""
         clusters = self._clusters(target)
         result = log_head.gather(1, self._head_target(target, clusters)[:, None]).squeeze(1)
         for i, rows in clusters:
@@ -110,12 +110,12 @@ class AdaptiveSoftmax(nn.Module):
         return result
 
     def log_prob(self, hidden: Tensor, num_clusters: int | None = None) -> Tensor:
-        """Log-probabilities of every word, or of those in the first clusters; [n, size] to [n, words]."""
+        """Log-probabilities of all words, or of the head and the first clusters: [n, size] to [n, words]."""
         head = self.log_head(hidden)
         parts = [head[:, : self.edges[0]]]
         for i, (down, up) in enumerate(zip(self.down[:num_clusters], self.up[:num_clusters], strict=True)):
-            inside = functional.log_softmax(up(down(hidden)), 1)
-            parts.append(inside + head[:, self.edges[0] + i, None])
+            in_cluster = functional.log_softmax(up(down(hidden)), 1)
+            parts.append(in_cluster + head[:, self.edges[0] + i, None])
         return torch.cat(parts, 1)
 
 
@@ -124,7 +124,7 @@ def _pick(logits: Tensor, target: Tensor) -> Tensor:
 
 
 class LstmLM(nn.Module):
-    """Network only: ids in, log-probabilities out. redraft.models.lstm_reader makes it a model of sentences."""
+    """The network: ids in, hidden states out. See redraft.models.lstm.reader for its use on sentences."""
 
     def __init__(self, config: LstmConfig):
         super().__init__()
@@ -135,13 +135,13 @@ class LstmLM(nn.Module):
         self.softmax = AdaptiveSoftmax(config)
         nn.init.normal_(self.embedding.weight, std=0.1)
 
-    def forward(self, ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Read words; ids [time, rows] to hidden states [time, rows, size] and the state after the last."""
+    def forward(self, ids: Tensor, state: LstmState | None = None) -> tuple[Tensor, LstmState]:
+        """Read words: ids [time, rows] to hidden states [time, rows, size] and the state after the last word."""
         hidden, state = self.lstm(self.dropout(self.embedding(ids)), state)
         return self.dropout(hidden), state
 
     def loss(self, inputs: Tensor, targets: Tensor, real: Tensor) -> Tensor:
-        """Summed negative log-likelihood of the targets where ``real``; all [time, rows]."""
+        """Summed negative log-likelihood of the targets that are ``real``. All are [time, rows]."""
         hidden, _ = self(inputs)
         loss: Tensor = self.softmax.loss(hidden[real], targets[real])
         return loss

@@ -1,4 +1,4 @@
-"""XLNets in packs: each in a folder of its own, in 8 bits; parts with the same vocabulary share its file."""
+"""XLNets in packs. Each is in a folder of its own, in 8 bits. Parts with the same vocabulary share its file."""
 
 import shutil
 from collections.abc import Iterable
@@ -11,26 +11,26 @@ from torch import nn
 
 from redraft.errors import PackError
 from redraft.files import replacing, sha256
-from redraft.models.hub import compute_dtype
 from redraft.models.pack import Pack
 from redraft.models.pieces import PIECES, SentencePieces
+from redraft.models.precision import compute_dtype
 from redraft.models.quantise import quantise
-from redraft.models.xlnet import Order, XlnetLM
-from redraft.models.xlnet_files import CONFIG, WEIGHTS, load_xlnet
-from redraft.models.xlnet_reader import PieceWords, XlnetMaskedReader, XlnetReader, reader
+from redraft.models.xlnet.files import CONFIG, WEIGHTS, load_xlnet
+from redraft.models.xlnet.network import ReadingOrder, XlnetLM
+from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader, reader
 
-LANGUAGE_MODEL = "xlnet-lm"  # the kind of a part
+LANGUAGE_MODEL = "xlnet-lm"  # the kind of these parts in a manifest
 
 
 def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> dict[str, Any]:
-    """Put a network that was loaded from ``source`` into the folder of a pack; returns where its files are."""
+    """Copy a network that was loaded from ``source`` into the folder of a pack. Returns the paths of its files."""
     with replacing(folder / part / CONFIG) as partial:
         shutil.copyfile(source / CONFIG, partial)
     with replacing(folder / part / WEIGHTS) as partial:
         save_file(quantise(network.state_dict()), partial)
-    if not (source / PIECES).exists():  # it takes whole words
+    if not (source / PIECES).exists():  # its vocabulary is whole words
         return {"folder": part}
-    # Named by what is in it: a part that is replaced cannot change the vocabulary of another.
+    # Named by its hash: replacing one part cannot change the vocabulary of another.
     pieces = f"pieces-{sha256(source / PIECES)[:8]}.model"
     with replacing(folder / pieces) as partial:
         shutil.copyfile(source / PIECES, partial)
@@ -38,12 +38,12 @@ def store_xlnet(folder: Path, part: str, network: nn.Module, source: Path) -> di
 
 
 def load_readers(
-    pack: Pack, orders: Iterable[Order], dtype: torch.dtype | None = None
-) -> dict[Order, XlnetReader | XlnetMaskedReader]:
-    """A reader for each order, in the fastest precision by default. One network serves the orders of its part."""
+    pack: Pack, orders: Iterable[ReadingOrder], dtype: torch.dtype | None = None
+) -> dict[ReadingOrder, XlnetReader | XlnetMaskedReader]:
+    """Load a reader for each order, in the fastest precision by default. Orders of the same part share a network."""
     part_of = {order: _require_part(pack, order) for order in orders}
     networks = {}
-    words: dict[str, PieceWords] = {}  # of each vocabulary, so that proposers that are multiplied share theirs
+    words: dict[str, PieceWords] = {}  # by vocabulary: proposers whose distributions are multiplied must share it
     for part in dict.fromkeys(part_of.values()):
         pieces = pack.parts[part]["pieces"]
         network, splitter = load_part(pack, part)
@@ -57,18 +57,18 @@ def load_readers(
 
 
 def load_part(pack: Pack, part: str) -> tuple[XlnetLM, SentencePieces]:
-    """The network of a part and its vocabulary."""
+    """Load the network and the vocabulary of a part."""
     network, splitter, _ = load_xlnet(pack.part_folder(part), pack.path(pack.parts[part]["pieces"]))
     return network, splitter
 
 
-def part_for(pack: Pack, order: Order) -> str | None:
-    """The part of a pack that reads in an order, if there is one."""
+def part_for(pack: Pack, order: ReadingOrder) -> str | None:
+    """Return the part of a pack that reads in an order, if any."""
     of_kind = ((part, entry) for part, entry in pack.parts.items() if entry["kind"] == LANGUAGE_MODEL)
     return next((part for part, entry in of_kind if order.value in entry["orders"]), None)
 
 
-def _require_part(pack: Pack, order: Order) -> str:
+def _require_part(pack: Pack, order: ReadingOrder) -> str:
     part = part_for(pack, order)
     if part is None:
         raise PackError(

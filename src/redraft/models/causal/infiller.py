@@ -16,10 +16,10 @@ from torch import Tensor
 
 from redraft import text
 from redraft.errors import InputError, PackError
-from redraft.models import eight_bits, hub, llama
-from redraft.models.adapter import Adapter, load_adapter
 from redraft.models.base import Words
-from redraft.models.causal_line import CausalLine, Tokens
+from redraft.models.causal import eight_bits, hub, llama
+from redraft.models.causal.adapter import Adapter, load_adapter
+from redraft.models.causal.line import CausalLine, Tokens
 
 INFILLER = "infiller"  # the part of a pack
 _REPLACEMENT = "\ufffd"  # what stands for bytes that are no whole letter
@@ -131,7 +131,7 @@ class Infiller:
     @torch.inference_mode()
     def log_probs(self, prompt: str, sentences: Sequence[Words], temperature: float = 1.0) -> list[float]:
         """log P(sentence | prompt) of each, the end counted, every token's distribution at a temperature."""
-        from redraft.models.causal_network import Row
+        from redraft.models.causal.network import TokenRow as Row
 
         if not sentences:
             return []

@@ -1,4 +1,4 @@
-"""LSTM models in and out of packs."""
+"""Save LSTM models to packs and load them."""
 
 import hashlib
 import json
@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from redraft.errors import PackError, reason
 from redraft.files import replacing
-from redraft.models.lstm import LstmConfig, LstmLM
-from redraft.models.lstm_reader import LstmReader
+from redraft.models.lstm.network import LstmConfig, LstmLM
+from redraft.models.lstm.reader import LstmReader
 from redraft.models.pack import Pack, require
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.vocabulary import Vocabulary
@@ -22,7 +22,7 @@ _WORDS = "words.txt"
 
 
 def save_lstm(folder: Path, part: str, network: LstmLM, vocabulary: Vocabulary) -> dict[str, Any]:
-    """Write a model in 8 bits and its word list; returns its entry of the manifest."""
+    """Write a model in 8 bits and its word list. Returns its entry in the manifest."""
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / f"{part}.safetensors") as partial:
         save_file(quantise(network.state_dict()), partial)
@@ -39,13 +39,13 @@ def save_lstm(folder: Path, part: str, network: LstmLM, vocabulary: Vocabulary) 
 
 
 def load_lstm(pack: Pack, part: str) -> LstmReader:
-    """The LSTM of a pack as a reader of sentences; the part "backward" reads from the end."""
+    """Load an LSTM of a pack as a reader. The part "backward" reads from the end."""
     network, vocabulary = load_network(pack, part)
     return LstmReader(f"{pack.name}/{part}", network, vocabulary, backward=part == "backward")
 
 
 def load_network(pack: Pack, part: str) -> tuple[LstmLM, Vocabulary]:
-    """The LSTM of a pack and its words."""
+    """Load an LSTM of a pack and its vocabulary."""
     require(pack, [part])
     entry = pack.parts[part]
     try:
@@ -55,12 +55,12 @@ def load_network(pack: Pack, part: str) -> tuple[LstmLM, Vocabulary]:
         return _read_network(pack.path(entry["weights"]), pack.fingerprint, json.dumps(entry["config"])), vocabulary
     except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise PackError(
-            f"pack {pack.name} does not hold the {part} model that it tells of ({reason(error)})"
+            f"pack {pack.name} does not hold the {part} model that its manifest describes ({reason(error)})"
         ) from error
 
 
 def load_pair(pack: Pack) -> tuple[tuple[LstmLM, LstmLM], Vocabulary]:
-    """The forward and the backward LSTM of a pack, and the words that they share."""
+    """Load the forward and the backward LSTM of a pack, and the vocabulary that they share."""
     forward, vocabulary = load_network(pack, "forward")
     backward, others = load_network(pack, "backward")
     if others.sha256 != vocabulary.sha256:
@@ -69,25 +69,25 @@ def load_pair(pack: Pack) -> tuple[tuple[LstmLM, LstmLM], Vocabulary]:
 
 
 def readers_sha256(pack: Pack) -> str:
-    """Of the LSTM weights of a pack: what is trained on top of them fits no others."""
+    """SHA-256 of the LSTM weights of a pack. A classifier that was trained on them fits no others."""
     hashes = [pack.manifest["files"][pack.parts[part]["weights"]]["sha256"] for part in ("forward", "backward")]
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 @lru_cache(maxsize=2)
 def _read_network(path: Path, fingerprint: str, config: str) -> LstmLM:
-    """One network serves the sampler, the search and the classifier: what is loaded is not changed any more."""
+    """Load a network once for the sampler, the search and the classifier. Nobody may change its weights."""
     network = LstmLM(LstmConfig.from_json(json.loads(config)))
     network.load_state_dict(dequantise(load_file(path)))
     return network.eval()
 
 
 def load_words(pack: Pack, part: str) -> tuple[str, ...]:
-    """The words of an LSTM of a pack, the most frequent first."""
+    """Load the words of an LSTM of a pack, the most frequent first."""
     return _read_words(pack.path(pack.parts[part]["words"]), pack.fingerprint).words
 
 
 @lru_cache(maxsize=2)
 def _read_words(path: Path, fingerprint: str) -> Vocabulary:
-    """One word list serves both directions; its tables are made once."""
+    """Load a vocabulary once for both directions."""
     return Vocabulary(path.read_text(encoding="utf-8").split("\n")[:-1])

@@ -1,0 +1,334 @@
+"""The Llama network, which SmolLM2 uses, without transformers, which takes seconds to import.
+
+It computes what ``transformers.LlamaForCausalLM`` computes, from the same files. It is faster: rows that continue the
+same cached tokens share the cache instead of copying it, and projections of the same input are one matrix product.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+from torch.nn import functional
+
+from redraft.errors import InputError, reason
+from redraft.models.batching import padded
+from redraft.models.causal.adapter import Adapter
+from redraft.models.causal.eight_bits import EightBits
+from redraft.models.causal.line import Tokens
+from redraft.models.causal.network import KvCache, NetworkOutput, TokenRow, by_cache
+from redraft.models.precision import precision_name
+
+CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG = (
+    "config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+)
+# The only supported values of these settings. Models with other values run on transformers.
+_FIXED = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
+_PREFIX_BLOCK = 512  # tokens of a prefix read in one call: attention grows with the square of this number
+_MASKED = -1e30  # added to the attention score of a masked key
+
+
+Weight = Tensor | EightBits
+PrepareWeight = Callable[[Tensor], Weight]
+
+
+class _LayerWeights(NamedTuple):
+    """The weights of a layer. Projections of the same input are stacked."""
+
+    input_norm: Tensor
+    qkv: Weight
+    output: Weight
+    mlp_norm: Tensor
+    gate_up: Weight
+    down: Weight
+
+
+def _linear(x: Tensor, weight: Weight) -> Tensor:
+    return weight.product(x) if isinstance(weight, EightBits) else functional.linear(x, weight)
+
+
+class Llama:
+    """The network in a folder that ``can_load`` accepts.
+
+    With ``torch.int8`` the matrices of the layers and the head are in 8 bits; everything else is float32.
+    """
+
+    def __init__(self, folder: Path, dtype: torch.dtype, adapter: Adapter | None = None):
+        config = _config(folder)
+        stored = load_file(folder / WEIGHTS)
+        merged = adapter.merged(stored) if adapter else stored
+        weights = {name: value.to(torch.float32 if dtype == torch.int8 else dtype) for name, value in merged.items()}
+        self.precision = precision_name(dtype)
+        self.max_tokens: int | None = config["max_position_embeddings"]
+        self._num_heads, self._num_kv_heads = config["num_attention_heads"], _num_kv_heads(config)
+        self._head_size = config.get("head_dim") or config["hidden_size"] // self._num_heads
+        self._eps = config["rms_norm_eps"]
+        self._frequencies = _theta(config) ** -(torch.arange(0, self._head_size, 2) / self._head_size)
+        self._embedding = weights["model.embed_tokens.weight"]
+        self.num_tokens = len(self._embedding)
+        self._norm = weights["model.norm.weight"]
+        head = self._embedding if config.get("tie_word_embeddings") else weights["lm_head.weight"]
+        num_layers = config["num_hidden_layers"]
+        shape = ((self._num_heads + 2 * self._num_kv_heads) * self._head_size, config["hidden_size"])
+        prepare: PrepareWeight = EightBits.of if dtype == torch.int8 else Tensor.contiguous
+        self._layers = [_layer_weights(weights, f"model.layers.{i}.", shape, prepare) for i in range(num_layers)]
+        self._head = prepare(head)
+        if f"model.layers.{num_layers}.input_layernorm.weight" in weights:
+            raise ValueError(f"there are more than {num_layers} layers")
+        if not self._eps > 0:
+            raise ValueError(f"rms_norm_eps is {self._eps}")
+
+    @torch.inference_mode()
+    def begin(self, tokens: Tokens) -> tuple[Tensor, KvCache]:
+        nothing = self._embedding.new_zeros(len(self._layers), self._num_kv_heads, 0, self._head_size)
+        empty = cache = KvCache(nothing, nothing)
+        for first in range(0, len(tokens), _PREFIX_BLOCK):
+            logits, added = self.run([TokenRow(tokens[first : first + _PREFIX_BLOCK], empty, 0)], cache)
+            cache = cache.then(KvCache(added.keys[0], added.values[0]))
+        return logits[0, -1], cache
+
+    @torch.inference_mode()
+    def run(self, rows: Sequence[TokenRow], prefix: KvCache) -> NetworkOutput:
+        ids, _ = padded([row.tokens for row in rows])
+        first_positions = torch.tensor([[prefix.num_tokens + row.num_cached] for row in rows])
+        rotation = self._rotation(first_positions + torch.arange(ids.shape[1]))[:, :, None]
+        caches = [
+            (same, prefix.then(rows[same[0]].cache.first(rows[same[0]].num_cached))) for same in by_cache(rows).values()
+        ]
+        hidden = self._embedding[ids]
+        keys, values = [], []
+        for number, layer in enumerate(self._layers):
+            normed = self._normed(hidden, layer.input_norm)
+            attended, key, value = self._attention(layer, normed, rotation, caches, number)
+            hidden = self._feed_forward(layer, hidden + _linear(attended, layer.output))
+            keys.append(key)
+            values.append(value)
+        return self._logits(hidden), KvCache(torch.stack(keys, 1), torch.stack(values, 1))
+
+    def decoder(self, prefix: KvCache, num_rows: int, max_tokens: int) -> "LlamaDecoder":
+        """Rows that continue the same prefix and are read token by token."""
+        return LlamaDecoder(self, prefix, num_rows, max_tokens)
+
+    @torch.inference_mode()
+    def step(self, ids: Tensor, position: int, keys: Tensor, values: Tensor) -> Tensor:
+        """Read one token of each row [rows] at a position. Returns the logits [rows, vocabulary] of the next token.
+
+        ``keys`` and ``values`` [layers, rows, kv heads, tokens, head size] hold the cache. The new token's keys and
+        values are written into them.
+        """
+        rows = len(ids)
+        rotation = self._rotation(torch.tensor(position))
+        hidden = self._embedding[ids]
+        for number, layer in enumerate(self._layers):
+            query, key, value = self._qkv(layer, self._normed(hidden, layer.input_norm))
+            keys[number, :, :, position], values[number, :, :, position] = _rotated(key, rotation), value
+            query = _rotated(query, rotation).reshape(rows, self._num_kv_heads, -1, self._head_size)
+            scores = query @ keys[number, :, :, : position + 1].transpose(2, 3) * self._head_size**-0.5
+            weights = scores.float().softmax(-1).to(hidden.dtype)
+            attended = (weights @ values[number, :, :, : position + 1]).reshape(rows, -1)
+            hidden = self._feed_forward(layer, hidden + _linear(attended, layer.output))
+        return self._logits(hidden)
+
+    def _rotation(self, positions: Tensor) -> Tensor:
+        """Rotary position embedding: positions [...] to complex numbers [..., head size / 2]."""
+        angles = positions[..., None] * self._frequencies
+        return torch.polar(torch.ones_like(angles), angles)
+
+    def _qkv(self, layer: _LayerWeights, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Project [..., hidden size] to queries, keys and values, each [..., heads, head size]."""
+        qkv = _linear(normed, layer.qkv).view(*normed.shape[:-1], -1, self._head_size)
+        query, key, value = torch.split(qkv, [self._num_heads, self._num_kv_heads, self._num_kv_heads], -2)
+        return query, key, value
+
+    def _feed_forward(self, layer: _LayerWeights, hidden: Tensor) -> Tensor:
+        gate, up = _linear(self._normed(hidden, layer.mlp_norm), layer.gate_up).chunk(2, -1)
+        return hidden + _linear(functional.silu(gate) * up, layer.down)
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        return _linear(self._normed(hidden, self._norm), self._head)
+
+    def _attention(
+        self,
+        layer: _LayerWeights,
+        normed: Tensor,
+        rotation: Tensor,
+        caches: Sequence[tuple[list[int], KvCache]],
+        number: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Grouped-query attention to the caches and to the rows themselves.
+
+        Returns the attended values [rows, tokens, heads x head size] and the rows' keys and values.
+        """
+        rows, time, _ = normed.shape
+        query, key, value = self._qkv(layer, normed)
+        query, key = _rotated(query, rotation), _rotated(key, rotation)
+        # Query heads that share a key head are stacked: [rows, kv heads, heads per kv head x tokens, head size].
+        query = query.view(rows, time, self._num_kv_heads, -1, self._head_size).permute(0, 2, 3, 1, 4).flatten(2, 3)
+        key, value = key.transpose(1, 2), value.transpose(1, 2)
+        scores = query @ key.transpose(2, 3) * self._head_size**-0.5
+        scores = scores + _causal_mask(time, scores).repeat(query.shape[2] // time, 1)
+        if len(caches) == 1:
+            attended = _attend(query, scores, value, caches[0][1], number)
+        else:
+            attended = torch.empty_like(query)
+            for same, cache in caches:
+                attended[same] = _attend(query[same], scores[same], value[same], cache, number)
+        heads_last = attended.view(rows, self._num_kv_heads, -1, time, self._head_size).permute(0, 3, 1, 2, 4)
+        return heads_last.reshape(rows, time, -1), key, value
+
+    def _normed(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        return functional.rms_norm(hidden, hidden.shape[-1:], weight, self._eps)
+
+
+class LlamaDecoder:
+    """Rows of equal length that are read one token at a time. A row can take over the cache of another."""
+
+    def __init__(self, network: Llama, prefix: KvCache, num_rows: int, max_tokens: int):
+        self._network, self._position = network, prefix.num_tokens
+        self._keys, self._values = (
+            torch.cat([part, part.new_zeros(*part.shape[:2], max_tokens, part.shape[3])], 2)[:, None].repeat(
+                1, num_rows, 1, 1, 1
+            )
+            for part in prefix
+        )
+
+    def step(self, ids: Sequence[int]) -> Tensor:
+        """Read the next token of each row. Returns the logits [rows, vocabulary] of the token after it."""
+        logits = self._network.step(torch.tensor(ids), self._position, self._keys, self._values)
+        self._position += 1
+        return logits
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Continue with these rows, in this order. A row may be repeated."""
+        index = torch.tensor(rows)
+        self._keys, self._values = self._keys.index_select(1, index), self._values.index_select(1, index)
+
+
+def _attend(query: Tensor, scores: Tensor, value: Tensor, cache: KvCache, number: int) -> Tensor:
+    """Attend to a cache that all rows share and to the rows' own tokens, whose scores are given.
+
+    ``query`` is [rows, kv heads, queries, head size], and so is the result.
+    """
+    rows, kv_heads, queries, size = query.shape
+    together = query.transpose(0, 1).reshape(kv_heads, rows * queries, size)
+    cache_scores = together @ cache.keys[number].transpose(1, 2) * size**-0.5
+    cache_scores = cache_scores.view(kv_heads, rows, queries, -1).transpose(0, 1)
+    weights = torch.cat([cache_scores, scores], -1).float().softmax(-1).to(query.dtype)
+    to_cache, to_own = torch.split(weights, [cache_scores.shape[-1], scores.shape[-1]], -1)
+    flat = to_cache.transpose(0, 1).reshape(kv_heads, rows * queries, -1)
+    from_cache = (flat @ cache.values[number]).view(kv_heads, rows, queries, size).transpose(0, 1)
+    return from_cache + to_own @ value
+
+
+def _rotated(vectors: Tensor, rotation: Tensor) -> Tensor:
+    """Apply rotary embedding. The two halves of a vector are the real and imaginary parts of complex numbers."""
+    real, imaginary = vectors.float().chunk(2, -1)
+    rotated = torch.complex(real, imaginary) * rotation
+    return torch.cat([rotated.real, rotated.imag], -1).to(vectors.dtype)
+
+
+def _causal_mask(time: int, like: Tensor) -> Tensor:
+    return torch.full((time, time), _MASKED, dtype=like.dtype).triu(1)
+
+
+def _layer_weights(
+    weights: Mapping[str, Tensor], prefix: str, qkv_shape: tuple[int, int], prepare: PrepareWeight
+) -> _LayerWeights:
+    def joined(*names: str) -> Tensor:
+        return torch.cat([weights[f"{prefix}{name}.weight"] for name in names])
+
+    qkv = joined("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+    if qkv.shape != qkv_shape:
+        raise ValueError(f"the number of heads does not match weights of shape {tuple(qkv.shape)}")
+    return _LayerWeights(
+        input_norm=weights[f"{prefix}input_layernorm.weight"],
+        qkv=prepare(qkv),
+        output=prepare(weights[f"{prefix}self_attn.o_proj.weight"]),
+        mlp_norm=weights[f"{prefix}post_attention_layernorm.weight"],
+        gate_up=prepare(joined("mlp.gate_proj", "mlp.up_proj")),
+        down=prepare(weights[f"{prefix}mlp.down_proj.weight"]),
+    )
+
+
+def can_load(folder: Path) -> bool:
+    """Return whether a folder holds a model that this network supports, and a ``tokenizer.json``."""
+    if not all((folder / name).is_file() for name in (CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG)):
+        return False
+    try:
+        config = _config(folder)
+        rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        kind = rope.get("rope_type", rope.get("type", "default"))  # older files have the shorter name
+    except (OSError, ValueError, AttributeError):
+        return False  # loading with transformers reports what is wrong
+    return (
+        "quantization_config" not in config
+        and kind == "default"
+        and all(config.get(name, value) == value for name, value in _FIXED.items())
+    )
+
+
+def load(folder: Path, dtype: torch.dtype, adapter: Adapter | None = None) -> tuple[Llama, "FileTokenizer"]:
+    """Load the network and tokenizer of a folder, with an adapter merged into the weights if one is given."""
+    try:
+        tokenizer = FileTokenizer(folder)
+    except Exception as error:  # the tokenizers package raises plain Exception
+        raise InputError(f"{folder} has no readable tokenizer ({error}); fetch {TOKENIZER} again") from error
+    try:
+        return Llama(folder, dtype, adapter), tokenizer
+    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+        raise InputError(
+            f"{folder / WEIGHTS} does not hold the model that {CONFIG} describes: {reason(error)}"
+        ) from error
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    return config
+
+
+def _theta(config: Mapping[str, Any]) -> float:
+    return float((config.get("rope_parameters") or config).get("rope_theta", 10000.0))
+
+
+def _num_kv_heads(config: Mapping[str, Any]) -> int:
+    """The number of key-value heads. It defaults to the number of query heads."""
+    return int(config.get("num_key_value_heads") or config["num_attention_heads"])
+
+
+class FileTokenizer:
+    """A ``tokenizer.json`` file as a ``TextTokenizer``, without transformers."""
+
+    def __init__(self, folder: Path):
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        named = json.loads((folder / TOKENIZER_CONFIG).read_text(encoding="utf-8"))
+        self.bos_token, self.eos_token = (_content(named.get(f"{which}_token")) for which in ("bos", "eos"))
+        self.eos_token_id: int | None = self._tokenizer.token_to_id(self.eos_token) if self.eos_token else None
+
+    def encode(self, written: str, *, add_special_tokens: bool) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(written, add_special_tokens=add_special_tokens).ids
+        return ids
+
+    def __call__(self, written: Sequence[str], *, add_special_tokens: bool) -> dict[str, list[list[int]]]:
+        found = self._tokenizer.encode_batch_fast(list(written), add_special_tokens=add_special_tokens)
+        return {"input_ids": [one.ids for one in found]}
+
+    def decode(self, ids: Sequence[int]) -> str:
+        written: str = self._tokenizer.decode(list(ids), skip_special_tokens=False)
+        return written
+
+
+def _content(token: Any) -> str | None:
+    """The text of a special token, which files store alone or with its properties."""
+    content: str | None = token["content"] if isinstance(token, dict) else token
+    return content

@@ -1,0 +1,1 @@
+"""The LSTM language model: network, reader, files."""

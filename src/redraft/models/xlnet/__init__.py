@@ -1,0 +1,1 @@
+"""XLNet language models: network, reader, partial scoring, files, packs."""
