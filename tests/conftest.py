@@ -15,7 +15,7 @@ os.environ["REDRAFT_PRECISION"] = "float32"  # laws are held to 1e-4; what bfloa
 from redraft.models.lstm import LstmConfig
 from redraft.models.pack import Pack
 from redraft.training.lm import LmTask, prepare
-from redraft.training.loop import BEST, Plan, train
+from redraft.training.loop import BEST, Schedule, train
 from redraft.training.pack import assemble
 
 settings.register_profile("redraft", deadline=None, derandomize=True, max_examples=60)
@@ -52,7 +52,7 @@ def tiny_pack(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     weights = {}
     for direction in ("forward", "backward"):
         task = LmTask(data, direction, config=config, batch_tokens=512)
-        train(task, Plan(60_000, learning_rate=2e-2, validate_every=30_000), folder / direction, quiet=True)
+        train(task, Schedule(60_000, learning_rate=2e-2, validate_every=30_000), folder / direction, quiet=True)
         weights[direction] = folder / direction / BEST
     return assemble(made_corpus, data, weights, folder / "tiny", "tiny", num_tokens=60_000, config=config)
 

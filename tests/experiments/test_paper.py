@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.experiments import curves, paper, paper_samples, samples, sets, tables
-from redraft.experiments.paper import Figures
+from redraft.experiments.paper import PaperValues
 from redraft.experiments.systems import SYSTEMS
 from redraft.recipes import RECIPES
 from redraft.records import constraints_of
@@ -15,7 +15,7 @@ _VALUES = st.none() | st.decimals(0, 100, places=3).map(float)
 
 
 @given(st.dictionaries(_NAMES, st.lists(_VALUES, min_size=1, max_size=6).map(tuple), min_size=1))
-def test_figures_are_read_as_they_stand(figures: Figures) -> None:
+def test_figures_are_read_as_they_stand(figures: PaperValues) -> None:
     lines = [
         f"  {name}    " + "   ".join("-" if value is None else str(value) for value in values)
         for name, values in figures.items()
@@ -32,7 +32,7 @@ def test_figures_are_read_as_they_stand(figures: Figures) -> None:
         (paper.TABLE6, tables.TABLE6, sets.KEYWORDS),
     ],
 )
-def test_every_published_row_is_in_a_table(figures: Figures, lines: tuple, columns: tuple) -> None:
+def test_every_published_row_is_in_a_table(figures: PaperValues, lines: tuple, columns: tuple) -> None:
     assert set(figures) <= {line.key for line in lines}
     assert {len(values) for values in figures.values()} == {len(columns)}
 

@@ -9,26 +9,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.experiments import pages
-from redraft.experiments.result import CLOSEST, Cell, Grid, Group, Result, Row, Sample, from_json, to_json
+from redraft.experiments.result import (
+    CLOSEST,
+    Grid,
+    Result,
+    SampleGroup,
+    SampleRow,
+    TableCell,
+    TableRow,
+    from_json,
+    to_json,
+)
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 _NUMBERS = st.none() | st.floats(allow_nan=False, allow_infinity=False)
-_CELLS = st.builds(Cell, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS, _TEXTS)
+_CELLS = st.builds(TableCell, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS, _TEXTS)
 
 
 @st.composite
 def _grids(draw: st.DrawFn) -> Grid:
     columns = draw(st.lists(_TEXTS, min_size=1, max_size=2))
     cells = st.lists(_CELLS, min_size=len(columns), max_size=len(columns)).map(tuple)
-    rows = draw(st.lists(st.builds(Row, _TEXTS, _TEXTS, cells, _TEXTS), max_size=2))
+    rows = draw(st.lists(st.builds(TableRow, _TEXTS, _TEXTS, cells, _TEXTS), max_size=2))
     return Grid(draw(_TEXTS), draw(_TEXTS), draw(st.sampled_from(["%", "nats", ""])), "", tuple(columns), tuple(rows))
 
 
 _GROUPS = st.builds(
-    Group,
+    SampleGroup,
     _TEXTS,
     st.booleans(),
-    st.lists(st.builds(Sample, _TEXTS, _TEXTS, _TEXTS, _TEXTS, _TEXTS), max_size=2).map(tuple),
+    st.lists(st.builds(SampleRow, _TEXTS, _TEXTS, _TEXTS, _TEXTS, _TEXTS), max_size=2).map(tuple),
 )
 _RESULTS = st.builds(
     Result,
@@ -78,8 +88,11 @@ def test_a_ratio_to_human_text_is_best_at_1() -> None:
 
 
 def test_ours_beside_the_paper() -> None:
-    cells = (Cell(4.5678, 4.1, 5.0, 4.549), Cell(paper=4.564))
-    rows = (Row("L-MCMC (200)", "l-mcmc", cells), Row("GBS", "gbs", (Cell(), Cell()), "not there yet"))
+    cells = (TableCell(4.5678, 4.1, 5.0, 4.549), TableCell(paper=4.564))
+    rows = (
+        TableRow("L-MCMC (200)", "l-mcmc", cells),
+        TableRow("GBS", "gbs", (TableCell(), TableCell()), "not there yet"),
+    )
     shown = pages.markdown(Result("table1", "Table 1", (Grid("nll", "NLL", "nats", "lower", ("k=1", "k=2"), rows),)))
     assert "## NLL (nats, lower is better)" in shown
     assert "| L-MCMC (200) | 4.568 (4.100 to 5.000) | 4.549 | - | 4.564 |" in shown

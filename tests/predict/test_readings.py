@@ -18,7 +18,7 @@ from redraft.models.pack import Pack
 from redraft.models.vocabulary import Vocabulary
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier, padded
 from redraft.predict.pieces import PieceEncoder
-from redraft.synthesis.run import Settings, synthesise
+from redraft.synthesis.dataset import SynthesisConfig, synthesise
 from redraft.synthesis.words import Method
 from redraft.training.classifier import new_reading_classifier, save_classifier, train_classifier
 from redraft.training.parts import Additions, add_parts
@@ -103,7 +103,7 @@ def test_batches_do_not_matter(saved: Path, tiny_pack: Pack) -> None:
 
 
 def test_it_trains_and_guides_from_a_pack(made_corpus: Path, tiny_pack: Pack, tmp_path: Path) -> None:
-    synthesise(Settings(made_corpus, 1, 600, 120, (Method.RANDOM,), sources_per_shard=64), tmp_path / "data")
+    synthesise(SynthesisConfig(made_corpus, 1, 600, 120, (Method.RANDOM,), sources_per_shard=64), tmp_path / "data")
     settings = {"epochs": 8, "learning_rate": 1e-2, "batch_pieces": 256, "quiet": True}
     scores = train_classifier(tmp_path / "data", tmp_path / "out", readers=tiny_pack, shape=_SHAPE, **settings)
     assert scores["whole"].macro_f1 > 0.4  # always "copy" has 0.23
@@ -123,7 +123,7 @@ def test_it_trains_and_guides_from_a_pack(made_corpus: Path, tiny_pack: Pack, tm
         shown = CliRunner().invoke(explain, ["the dog", *arguments])
         assert shown.exit_code == 0, shown.output
     writer = redraft.load(str(pack.folder), num_candidates=3, recipe="l-mcmc-c")
-    assert writer.generate("dog", settings=redraft.Settings(steps=5, seed=1)).constraints_met
+    assert writer.generate("dog", settings=redraft.SynthesisConfig(steps=5, seed=1)).constraints_met
 
 
 def test_it_fits_no_other_readers(saved: Path, tiny_pack: Pack, tmp_path: Path) -> None:

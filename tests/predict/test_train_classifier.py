@@ -13,7 +13,7 @@ from redraft.errors import InputError
 from redraft.predict.classifier import LABELS, load_classifier
 from redraft.predict.pieces import SentencePieces
 from redraft.predict.xlnet import XlnetTokenClassifier
-from redraft.synthesis.run import Settings, synthesise
+from redraft.synthesis.dataset import SynthesisConfig, synthesise
 from redraft.synthesis.shards import CARD, read_card, read_shard, shard_paths, write_card
 from redraft.synthesis.words import Method
 from redraft.training import classifier as training
@@ -25,7 +25,7 @@ from tests.predict.conftest import TINY
 @pytest.fixture(scope="session")
 def data(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    settings = Settings(made_corpus, 1, 600, 120, (Method.RANDOM,), sources_per_shard=64)
+    settings = SynthesisConfig(made_corpus, 1, 600, 120, (Method.RANDOM,), sources_per_shard=64)
     synthesise(settings, folder)
     return folder
 

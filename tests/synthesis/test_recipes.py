@@ -12,9 +12,9 @@ from redraft.synthesis.recipes import (
     MIXED,
     NUM_DRAWS,
     PAPER,
+    Corruption,
+    CorruptionRecipe,
     Fault,
-    Plan,
-    Recipe,
     plan,
 )
 
@@ -28,7 +28,7 @@ def test_the_paper_has_six_instances_a_sentence() -> None:
 
 
 @given(recipe=st.sampled_from(PAPER + HEAVY_INSERT), size=st.integers(MIN_WORDS, MAX_WORDS), draws=_DRAWS)
-def test_a_plan_stays_inside_the_sentence(recipe: Recipe, size: int, draws: list[float]) -> None:
+def test_a_plan_stays_inside_the_sentence(recipe: CorruptionRecipe, size: int, draws: list[float]) -> None:
     start, end, (fault,) = plan(recipe, size, draws)
     length = end - start
     assert start >= 0
@@ -45,7 +45,9 @@ def test_a_plan_stays_inside_the_sentence(recipe: Recipe, size: int, draws: list
 
 
 @given(recipe=st.sampled_from(MIXED), size=st.integers(MIN_WORDS, MAX_WORDS), draws=_DRAWS)
-def test_mixed_faults_go_from_last_to_first_and_never_touch(recipe: Recipe, size: int, draws: list[float]) -> None:
+def test_mixed_faults_go_from_last_to_first_and_never_touch(
+    recipe: CorruptionRecipe, size: int, draws: list[float]
+) -> None:
     start, end, faults = plan(recipe, size, draws)
     places = [place for fault in faults for place in fault.places]
     assert len(places) == len(faults) >= 1
@@ -68,4 +70,4 @@ def test_segments_have_every_length_and_place() -> None:
 
 def test_the_last_draw_reaches_the_last_gap() -> None:
     recipe = next(recipe for recipe in PAPER if recipe.name == "delete-whole")
-    assert plan(recipe, 7, [0.999] * NUM_DRAWS) == Plan(0, 7, (Fault(Action.DELETE, frozenset({7}), 0.999),))
+    assert plan(recipe, 7, [0.999] * NUM_DRAWS) == Corruption(0, 7, (Fault(Action.DELETE, frozenset({7}), 0.999),))

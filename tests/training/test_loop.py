@@ -16,7 +16,7 @@ from redraft.errors import CorpusError, InputError, OutputError
 from redraft.models.lstm import LstmConfig
 from redraft.training import loop
 from redraft.training.lm import Batches, LmTask, padded, prepare
-from redraft.training.loop import BEST, CHECKPOINT, LOG, Plan, train
+from redraft.training.loop import BEST, CHECKPOINT, LOG, Schedule, train
 from redraft.training.processes import Share
 from tests.full_disk import file_limit
 
@@ -26,7 +26,7 @@ def _task(corpus: Path, **changes: int) -> LmTask:
     return LmTask(data, "forward", config=LstmConfig.small(len(data.vocabulary)), **{"batch_tokens": 256, **changes})
 
 
-_PLAN = Plan(12_000, learning_rate=1e-2, validate_every=3_000)
+_PLAN = Schedule(12_000, learning_rate=1e-2, validate_every=3_000)
 
 
 class _KilledError(Exception):
@@ -65,7 +65,7 @@ def test_a_run_that_was_cut_off_ends_with_the_same_weights(
 def test_an_interrupt_waits_for_a_state_to_go_on_from(
     made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    plan = Plan(3_000, learning_rate=1e-2, validate_every=1_000)
+    plan = Schedule(3_000, learning_rate=1e-2, validate_every=1_000)
     whole = train(_task(made_corpus), plan, tmp_path / "whole", quiet=True)
     task = _task(made_corpus)
     plain = getattr(task, where)
@@ -83,7 +83,7 @@ def test_an_interrupt_waits_for_a_state_to_go_on_from(
 
 
 def test_half_a_step_is_not_kept(made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(3_000, learning_rate=1e-2, validate_every=1_000, checkpoint_seconds=0)
+    plan = Schedule(3_000, learning_rate=1e-2, validate_every=1_000, checkpoint_seconds=0)
     whole = train(_task(made_corpus), plan, tmp_path / "whole", quiet=True)
     task = _task(made_corpus)
     last = task.optimizers[-1]
@@ -105,7 +105,7 @@ def test_half_a_step_is_not_kept(made_corpus: Path, tmp_path: Path, monkeypatch:
 def test_a_score_is_not_kept_without_its_weights(
     made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = Plan(3_000, learning_rate=1e-2, validate_every=3_000)
+    plan = Schedule(3_000, learning_rate=1e-2, validate_every=3_000)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -121,12 +121,12 @@ def test_a_score_is_not_kept_without_its_weights(
 
 
 def test_a_full_disk_leaves_the_older_checkpoint(made_corpus: Path, tmp_path: Path) -> None:
-    train(_task(made_corpus), Plan(1_000, learning_rate=1e-2), tmp_path, quiet=True)
+    train(_task(made_corpus), Schedule(1_000, learning_rate=1e-2), tmp_path, quiet=True)
     before = (tmp_path / CHECKPOINT).read_bytes()
     with file_limit(3_000), pytest.raises(OutputError, match=r"cannot write .*: .*File too large"):
-        train(_task(made_corpus), Plan(2_000, learning_rate=1e-2), tmp_path, quiet=True)
+        train(_task(made_corpus), Schedule(2_000, learning_rate=1e-2), tmp_path, quiet=True)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
-    train(_task(made_corpus), Plan(2_000, learning_rate=1e-2), tmp_path, quiet=True)
+    train(_task(made_corpus), Schedule(2_000, learning_rate=1e-2), tmp_path, quiet=True)
 
 
 @pytest.mark.slow
@@ -157,7 +157,7 @@ def test_a_killed_process_can_be_resumed(made_corpus: Path, tmp_path: Path) -> N
 
 
 def test_other_settings_do_not_resume(made_corpus: Path, tmp_path: Path) -> None:
-    plan = Plan(600, learning_rate=1e-2)
+    plan = Schedule(600, learning_rate=1e-2)
     train(_task(made_corpus), plan, tmp_path, quiet=True)
     with pytest.raises(InputError, match=r"other settings \(batch_tokens\)"):
         train(_task(made_corpus, batch_tokens=128), plan, tmp_path, quiet=True)
@@ -165,13 +165,13 @@ def test_other_settings_do_not_resume(made_corpus: Path, tmp_path: Path) -> None
 
 def test_another_length_is_told(made_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for num_tokens in (600, 600, 900):
-        train(_task(made_corpus), Plan(num_tokens, learning_rate=1e-2), tmp_path)
+        train(_task(made_corpus), Schedule(num_tokens, learning_rate=1e-2), tmp_path)
     told = [line for line in capsys.readouterr().err.splitlines() if "schedule" in line]
     assert told == [f"{tmp_path.name}: the rate goes on along a schedule of 900 tokens; so far it was one of 600"]
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
-    plan = Plan(1000, learning_rate=1.0, warmup=0.1)
+    plan = Schedule(1000, learning_rate=1.0, warmup=0.1)
     rates = [plan.rate(tokens) for tokens in (0, 50, 100, 500, 1000)]
     assert rates[0] < rates[1] < rates[2] == pytest.approx(1.0)
     assert rates[2] > rates[3] > rates[4] == pytest.approx(0.01)

@@ -16,7 +16,7 @@ from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START
 from redraft.models.xlnet import Order
-from redraft.training.teacher import SHARE, Taught, Teacher
+from redraft.training.teacher import SHARE, Teacher, TeacherBatch
 from redraft.training.xlnet import PieceData, Predictor, XlnetTask, new_xlnet
 from tests.xlnets import make_network
 
@@ -34,7 +34,9 @@ def _all_columns(size: int) -> Columns:
 
 
 def _told(teacher: Teacher, sentences: list[np.ndarray], order: Order, columns: Columns) -> torch.Tensor:  # type: ignore[type-arg]
-    return teacher.lesson([Taught(order, sentences, sum(len(one) + 1 for one in sentences))], columns)(slice(None))
+    return teacher.lesson([TeacherBatch(order, sentences, sum(len(one) + 1 for one in sentences))], columns)(
+        slice(None)
+    )
 
 
 def _spoken(soft: torch.Tensor) -> list[int]:

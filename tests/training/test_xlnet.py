@@ -22,7 +22,7 @@ from redraft.models.xlnet_files import load_xlnet
 from redraft.training import xlnet
 from redraft.training.classifier import classifier_from
 from redraft.training.lm import known_words, mean_over
-from redraft.training.loop import BEST, LOG, Plan, train
+from redraft.training.loop import BEST, LOG, Schedule, train
 from redraft.training.muon import orthogonal
 from redraft.training.processes import Share
 from redraft.training.xlnet import (
@@ -165,7 +165,7 @@ def test_bfloat16_takes_nearly_the_same_step(data: PieceData, pieces: Path) -> N
 def test_a_run_that_was_cut_off_ends_with_the_same_weights(
     data: PieceData, pieces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = Plan(3000, learning_rate=1e-2, validate_every=1500)
+    plan = Schedule(3000, learning_rate=1e-2, validate_every=1500)
     whole = train(_task(data, pieces), plan, tmp_path / "whole", quiet=True)
     task = _task(data, pieces)
     plain = task.loss

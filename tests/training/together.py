@@ -10,7 +10,7 @@ from redraft.models.lstm import LstmConfig
 from redraft.models.pieces import SentencePieces
 from redraft.models.xlnet import Order
 from redraft.training import lm, xlnet
-from redraft.training.loop import Plan, train
+from redraft.training.loop import Schedule, train
 
 SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
 
@@ -22,11 +22,11 @@ def main(corpus: Path, pieces: Path, out: Path) -> None:
     # The second batch size gives batches of one sentence, of which one of two processes has nothing.
     for name, size, tokens in (("lstm", 256, 4000), ("single", 8, 120)):
         task = lm.LmTask(words, "forward", config=config, batch_tokens=size)
-        train(task, Plan(tokens, learning_rate=1e-2, validate_every=tokens // 4), out / name, quiet=True)
+        train(task, Schedule(tokens, learning_rate=1e-2, validate_every=tokens // 4), out / name, quiet=True)
     data = xlnet.prepare(corpus, pieces)
     network, splitter = xlnet.new_xlnet(pieces, SHAPE), SentencePieces(pieces)
     three = xlnet.XlnetTask(network, splitter, data, list(Order), batch_pieces=256)
-    train(three, Plan(3000, learning_rate=1e-2, validate_every=750), out / "xlnet", quiet=True)
+    train(three, Schedule(3000, learning_rate=1e-2, validate_every=750), out / "xlnet", quiet=True)
 
 
 if __name__ == "__main__":

@@ -38,14 +38,14 @@ def reproduce(
     goes on where it was. Systems that are not there yet are listed and skipped.
     """
     from redraft.experiments.reproduce import reproduce as rerun
-    from redraft.experiments.run import Run
+    from redraft.experiments.run import ReproduceConfig
     from redraft.experiments.scores import default_judge
     from redraft.interrupt import stop_on_interrupt
     from redraft.models.pack import DEFAULT
 
     chosen = tuple(name.strip() for name in systems.split(",") if name.strip())
     judge = default_judge() if judge is None else None if judge == "none" else judge
-    run = Run(data, out, num, steps, seed, judge, pack or DEFAULT, chosen)
+    run = ReproduceConfig(data, out, num, steps, seed, judge, pack or DEFAULT, chosen)
     with stop_on_interrupt() as stopped, _Bar(stopped) as bar:
         done = rerun(run, names, bar)
     if done is None:

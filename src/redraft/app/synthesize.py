@@ -10,7 +10,7 @@ import click
 from redraft.app.training_options import seed_option
 
 if TYPE_CHECKING:
-    from redraft.synthesis.run import LoadMaskedLm
+    from redraft.synthesis.dataset import LoadMaskedLm
 
 _METHODS = ("random", "masked-lm")
 _INSTANCES = ("paper", "heavy-insert", "mixed")
@@ -71,13 +71,13 @@ def synthesize(
 
     A run that was ended continues where it stopped. The result does not depend on the number of workers.
     """
+    from redraft.synthesis.dataset import SynthesisConfig, synthesise
     from redraft.synthesis.recipes import RECIPES
-    from redraft.synthesis.run import Settings, synthesise
     from redraft.synthesis.words import Method
 
     recipes = tuple(recipe for name in instances for recipe in RECIPES[name])
     methods = tuple(Method(name) for name in method)
-    settings = Settings(corpus, seed, num, num_valid, methods, recipes, max_words)
+    settings = SynthesisConfig(corpus, seed, num, num_valid, methods, recipes, max_words)
     load = find_masked_lm(pack, xlnet) if Method.MASKED_LM in methods else None
     with _bar(settings.total) as advance:
         card = synthesise(settings, out, load_masked_lm=load, workers=workers, progress=advance)

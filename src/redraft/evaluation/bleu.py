@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from redraft.evaluation.metric import Metric, mean
-from redraft.evaluation.ngrams import Words
+from redraft.evaluation.ngrams import WordSequence
 from redraft.numerics import Array
 
 MAX_ORDER = 4
@@ -19,7 +19,7 @@ ORDERS = (2, 4)
 _FLOOR = 0.1
 
 
-def bleu(outputs: Sequence[Words], references: Sequence[Words]) -> list[Metric]:
+def bleu(outputs: Sequence[WordSequence], references: Sequence[WordSequence]) -> list[Metric]:
     """BLEU-2 and BLEU-4, corpus and sentence level, with and without brevity penalty."""
     statistics = bleu_statistics(outputs, references)
     choices = list(product(ORDERS, (True, False)))
@@ -27,7 +27,7 @@ def bleu(outputs: Sequence[Words], references: Sequence[Words]) -> list[Metric]:
     return corpus + [_sentence_level(statistics, order, penalty) for order, penalty in choices]
 
 
-def bleu_statistics(outputs: Sequence[Words], references: Sequence[Words]) -> Array:
+def bleu_statistics(outputs: Sequence[WordSequence], references: Sequence[WordSequence]) -> Array:
     """Rows of: length, reference's length, matches of each order, n-grams of each order."""
     from sacrebleu.metrics.bleu import BLEU
 

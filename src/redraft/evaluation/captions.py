@@ -12,7 +12,7 @@ import numpy as np
 
 from redraft import text
 from redraft.evaluation.metric import Metric, mean, share
-from redraft.evaluation.ngrams import Ngram, Words, ngram_counts
+from redraft.evaluation.ngrams import Ngram, WordSequence, ngram_counts
 from redraft.numerics import Array
 from redraft.sentence import Constraints
 
@@ -22,7 +22,7 @@ _SIGMA = 6.0  # CIDEr-D: words by which lengths may differ
 _TINY, _SMALL = 1e-15, 1e-9  # pycocoevalcap's guards against zero, which change a figure where an order has no match
 
 
-def captions(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> list[Metric]:
+def captions(outputs: Sequence[WordSequence], references: Sequence[Sequence[WordSequence]]) -> list[Metric]:
     """BLEU-4 and ROUGE-L in percent, and CIDEr-D (10 at most)."""
     lowered = [_lower(words) for words in outputs]
     wanted = [[_lower(words) for words in several] for several in references]
@@ -36,7 +36,7 @@ def captions(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) ->
     ]
 
 
-def coverage_forms(outputs: Sequence[Words], constraints: Sequence[Constraints]) -> list[Metric]:
+def coverage_forms(outputs: Sequence[WordSequence], constraints: Sequence[Constraints]) -> list[Metric]:
     """Percent of keywords of which any inflected form occurs, and of outputs in which all do; none without keywords."""
     from lemminflect import __version__  # type: ignore[import-untyped]
 
@@ -51,7 +51,7 @@ def coverage_forms(outputs: Sequence[Words], constraints: Sequence[Constraints])
     ]
 
 
-def rouge_l(words: Words, references: Sequence[Words]) -> float:
+def rouge_l(words: WordSequence, references: Sequence[WordSequence]) -> float:
     """F-measure of the longest common subsequence, from the best precision and the best recall of the references."""
     if not words:
         return 0.0
@@ -71,14 +71,14 @@ class _Vector(NamedTuple):
     length: int
 
 
-def cider_d(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> list[float]:
+def cider_d(outputs: Sequence[WordSequence], references: Sequence[Sequence[WordSequence]]) -> list[float]:
     """Each output's mean similarity to its references, n-grams weighted by how few inputs' references have them."""
     documents: Counter[Ngram] = Counter()
     for several in references:
         documents.update({ngram for one in several for order in _orders() for ngram in ngram_counts(one, order)})
     log_num = float(np.log(len(references)))
 
-    def vector(words: Words) -> _Vector:
+    def vector(words: WordSequence) -> _Vector:
         counts = [ngram_counts(words, order) for order in _orders()]
         weights = [
             {ngram: count * (log_num - float(np.log(max(1, documents[ngram])))) for ngram, count in one.items()}
@@ -103,7 +103,7 @@ def _similarity(own: _Vector, other: _Vector) -> float:
     return total / _ORDER * float(np.exp(-(distance**2) / (2 * _SIGMA**2)))
 
 
-def _bleu_statistics(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> Array:
+def _bleu_statistics(outputs: Sequence[WordSequence], references: Sequence[Sequence[WordSequence]]) -> Array:
     """Rows of: length, length of the closest reference, matches of each order, n-grams of each order."""
     rows = []
     for words, several in zip(outputs, references, strict=True):
@@ -113,7 +113,7 @@ def _bleu_statistics(outputs: Sequence[Words], references: Sequence[Sequence[Wor
     return np.array(rows, dtype=np.float64)
 
 
-def _num_matches(words: Words, references: Sequence[Words], order: int) -> int:
+def _num_matches(words: WordSequence, references: Sequence[WordSequence], order: int) -> int:
     most: Counter[Ngram] = Counter()
     for one in references:
         most |= ngram_counts(one, order)
@@ -128,7 +128,7 @@ def _bleu(sums: Array) -> Array:
     return np.asarray(100 * precision * np.exp(np.minimum(0, 1 - 1 / length_ratio)))
 
 
-def _common_length(first: Words, second: Words) -> int:
+def _common_length(first: WordSequence, second: WordSequence) -> int:
     """Length of the longest common subsequence."""
     lengths = [0] * (len(second) + 1)
     for word in first:
@@ -138,7 +138,7 @@ def _common_length(first: Words, second: Words) -> int:
     return lengths[-1]
 
 
-def _found_forms(words: Words, keywords: Iterable[str]) -> list[bool]:
+def _found_forms(words: WordSequence, keywords: Iterable[str]) -> list[bool]:
     """For each keyword whether a form of it, or of each word of it in a row, is there."""
     wanted = [[forms(word) for word in text.tokenise(keyword)] for keyword in keywords]
     return [
@@ -170,10 +170,10 @@ def _orders() -> range:
     return range(1, _ORDER + 1)
 
 
-def _lower(words: Words) -> list[str]:
+def _lower(words: WordSequence) -> list[str]:
     return [word.lower() for word in words]
 
 
-def _num_references(references: Sequence[Sequence[Words]]) -> str:
+def _num_references(references: Sequence[Sequence[WordSequence]]) -> str:
     nums = sorted({len(several) for several in references})
     return str(nums[0]) if len(nums) == 1 else f"{nums[0]}-{nums[-1]}"

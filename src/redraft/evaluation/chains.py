@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 from redraft.evaluation.metric import Metric, mean, share
-from redraft.evaluation.ngrams import Words
-from redraft.evaluation.outputs import Output
+from redraft.evaluation.ngrams import WordSequence
+from redraft.evaluation.outputs import SystemOutput
 from redraft.sentence import Action
 
 
-def length(outputs: Sequence[Words]) -> Metric:
+def length(outputs: Sequence[WordSequence]) -> Metric:
     """Mean number of words, punctuation counted."""
     return mean("length", "words", [float(len(words)) for words in outputs], tok="redraft", punctuation="yes")
 
 
-def own_nll(outputs: Sequence[Output]) -> list[Metric]:
+def own_nll(outputs: Sequence[SystemOutput]) -> list[Metric]:
     """NLL per word by the model that decided, where every output tells it. Models are never compared: it is named."""
     told = [one.nll for one in outputs if one.nll is not None]
     targets = {one.target for one in outputs}
@@ -22,7 +22,7 @@ def own_nll(outputs: Sequence[Output]) -> list[Metric]:
     return [mean(f"nll_by_{targets.pop()}", "nats", told, tok="redraft")]
 
 
-def acceptance(outputs: Sequence[Output]) -> list[Metric]:
+def acceptance(outputs: Sequence[SystemOutput]) -> list[Metric]:
     """Percent of each action's revisions that were accepted; of all actions together. Only actions that were tried.
 
     Drawing the word that stood there already is no accepted revision, as in the authors' logs.
@@ -38,7 +38,7 @@ def acceptance(outputs: Sequence[Output]) -> list[Metric]:
     return metrics
 
 
-def seconds(outputs: Sequence[Output]) -> list[Metric]:
+def seconds(outputs: Sequence[SystemOutput]) -> list[Metric]:
     """Seconds a sentence and seconds a step, where every output tells them."""
     spent = [one.seconds for one in outputs if one.seconds is not None]
     if len(spent) < len(outputs):

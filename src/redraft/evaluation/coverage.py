@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from redraft import text
 from redraft.evaluation.metric import Metric, mean, share
-from redraft.evaluation.ngrams import Words
+from redraft.evaluation.ngrams import WordSequence
 from redraft.sentence import BLANK, Constraints, Template
 
 _NO_LIMIT = 1_000_000  # words
 
 
-def coverage(outputs: Sequence[Words], constraints: Sequence[Constraints]) -> list[Metric]:
+def coverage(outputs: Sequence[WordSequence], constraints: Sequence[Constraints]) -> list[Metric]:
     """Percent of sentences with all given words, of given words that are there, of sentences that meet everything."""
     pairs = list(zip(outputs, constraints, strict=True))
     complete = [100.0 * _given_words_only(wanted).met_by(words) for words, wanted in pairs]
@@ -25,7 +25,7 @@ def coverage(outputs: Sequence[Words], constraints: Sequence[Constraints]) -> li
     ]
 
 
-def found_spans(words: Words, constraints: Constraints) -> list[bool]:
+def found_spans(words: WordSequence, constraints: Constraints) -> list[bool]:
     """For each keyword, or each known part of the template, whether it is there at all."""
     return [_anywhere(span).met_by(words) for span in _spans(constraints)]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from redraft.evaluation.metric import Metric, linearised
-from redraft.evaluation.ngrams import Ngram, Words, ngram_counts
+from redraft.evaluation.ngrams import Ngram, WordSequence, ngram_counts
 from redraft.numerics import Array
 
 
-def distinct(outputs: Sequence[Words], order: int = 2) -> Metric | None:
+def distinct(outputs: Sequence[WordSequence], order: int = 2) -> Metric | None:
     """Different n-grams over all n-grams, in percent; None where there are none."""
     counted, total = _count(outputs, order)
     if not total:
@@ -22,7 +22,7 @@ def distinct(outputs: Sequence[Words], order: int = 2) -> Metric | None:
     return linearised(f"distinct{order}", "%", 100 * value, 100 * without, level="corpus", case="mixed", tok="redraft")
 
 
-def entropy(outputs: Sequence[Words], order: int = 4) -> Metric | None:
+def entropy(outputs: Sequence[WordSequence], order: int = 4) -> Metric | None:
     """Entropy of the n-grams' distribution in nats; None where there are none."""
     counted, total = _count(outputs, order)
     if not total:
@@ -34,7 +34,7 @@ def entropy(outputs: Sequence[Words], order: int = 4) -> Metric | None:
     return linearised(f"entropy{order}", "nats", value, without, level="corpus", log="e", case="mixed", tok="redraft")
 
 
-def _count(outputs: Sequence[Words], order: int) -> tuple[list[Counter[Ngram]], Counter[Ngram]]:
+def _count(outputs: Sequence[WordSequence], order: int) -> tuple[list[Counter[Ngram]], Counter[Ngram]]:
     """N-grams of each output, and of all."""
     counted = [ngram_counts(words, order) for words in outputs]
     total: Counter[Ngram] = Counter()

@@ -15,10 +15,10 @@ from redraft.evaluation.chains import acceptance, length, own_nll, seconds
 from redraft.evaluation.coverage import coverage
 from redraft.evaluation.diversity import distinct, entropy
 from redraft.evaluation.fluency import fluency
-from redraft.evaluation.judge import Reading, Score
+from redraft.evaluation.judge import JudgeReading, JudgeScore
 from redraft.evaluation.keyword_fit import Swapped, keyword_fit, swapped_texts
 from redraft.evaluation.metric import Bootstrap, Difference, Figure, Metric, quotient
-from redraft.evaluation.outputs import Output
+from redraft.evaluation.outputs import SystemOutput
 from redraft.evaluation.repetition import repetition
 from redraft.evaluation.self_bleu import self_bleu
 from redraft.evaluation.stock_phrases import stock_phrases
@@ -39,10 +39,10 @@ class Judged:
     missing, keyword fit is left out.
     """
 
-    readings: Mapping[str, Reading]
+    readings: Mapping[str, JudgeReading]
     settings: dict[str, str]
 
-    def scores(self, texts: Sequence[str]) -> list[Score]:
+    def scores(self, texts: Sequence[str]) -> list[JudgeScore]:
         return [self.readings[one].score for one in texts]
 
     def features(self, texts: Sequence[str]) -> Array | None:
@@ -59,7 +59,7 @@ class Material:
     ``references`` are texts, one or more for each output. Ratios to human text and the two-sample test take the first.
     """
 
-    outputs: Sequence[Output]
+    outputs: Sequence[SystemOutput]
     constraints: Sequence[Constraints] | None = None
     references: Sequence[Sequence[str]] | None = None
     judged: Judged | None = None
@@ -70,7 +70,7 @@ class Material:
         if self.references is None:
             return None
         pairs = zip(self.outputs, self.references, strict=True)
-        outputs = [Output(one.id, several[0], tuple(text.tokenise(several[0]))) for one, several in pairs]
+        outputs = [SystemOutput(one.id, several[0], tuple(text.tokenise(several[0]))) for one, several in pairs]
         return Material(outputs, self.constraints, None, self.judged)
 
     @property

@@ -34,7 +34,7 @@ class JudgeSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class JudgeScore:
     """Negative log-likelihood of a sentence in nats, and how many tokens it was summed over, the end counted."""
 
     nll: float
@@ -42,10 +42,10 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class JudgeReading:
     """A text's score, and the mean of the judge's last hidden states over its tokens; None where it has no states."""
 
-    score: Score
+    score: JudgeScore
     features: NDArray[np.float32] | None
 
 
@@ -63,14 +63,14 @@ class Judge:
     has_plain_head: bool
     settings: dict[str, str]
 
-    def score(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[Score]:
+    def score(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[JudgeScore]:
         """Score each text. ``advance`` hears how many were done with each batch."""
         return [reading.score for reading in self.read(texts, advance)]
 
-    def read(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[Reading]:
+    def read(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[JudgeReading]:
         """Score each text and keep what its states say of it, in one pass."""
         encoded = [self._encode(one) for one in texts]
-        readings: dict[int, Reading] = {}
+        readings: dict[int, JudgeReading] = {}
         for batch in _batches([len(ids) for ids in encoded]):
             readings |= zip(batch, self._read_batch([encoded[i] for i in batch]), strict=True)
             advance(len(batch))
@@ -85,7 +85,7 @@ class Judge:
             )
         return ids
 
-    def _read_batch(self, encoded: Sequence[list[int]]) -> list[Reading]:
+    def _read_batch(self, encoded: Sequence[list[int]]) -> list[JudgeReading]:
         import torch
 
         longest = max(map(len, encoded))
@@ -96,15 +96,15 @@ class Judge:
             nll, states = self._token_nll(ids, mask)
         first = len(self.start) - 1
         scores = [
-            Score(float(row[first : len(one) - 1].double().sum()), len(one) - len(self.start))
+            JudgeScore(float(row[first : len(one) - 1].double().sum()), len(one) - len(self.start))
             for row, one in zip(nll, encoded, strict=True)
         ]
         if states is None:
-            return [Reading(score, None) for score in scores]
+            return [JudgeReading(score, None) for score in scores]
         # A text without tokens is known by the state after the start.
         spans = [(min(len(self.start), len(one) - len(self.end) - 1), len(one) - len(self.end)) for one in encoded]
         features = [states[i, start:end].mean(dim=0).numpy() for i, (start, end) in enumerate(spans)]
-        return [Reading(score, one) for score, one in zip(scores, features, strict=True)]
+        return [JudgeReading(score, one) for score, one in zip(scores, features, strict=True)]
 
     def _token_nll(self, ids: "Tensor", mask: "Tensor") -> "tuple[Tensor, Tensor | None]":
         """-log p of each token but the first, given those before it: [sentences, tokens] to [sentences, tokens - 1].

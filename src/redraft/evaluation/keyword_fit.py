@@ -11,7 +11,7 @@ from itertools import cycle, islice
 import numpy as np
 
 from redraft import text
-from redraft.evaluation.judge import Score
+from redraft.evaluation.judge import JudgeScore
 from redraft.evaluation.metric import Metric, share
 from redraft.sentence import Constraints
 
@@ -36,7 +36,10 @@ def swapped_texts(texts: Sequence[str], constraints: Sequence[Constraints]) -> l
 
 
 def keyword_fit(
-    scores: Sequence[Score], swapped: Sequence[Swapped | None], others: Sequence[Score | None], settings: dict[str, str]
+    scores: Sequence[JudgeScore],
+    swapped: Sequence[Swapped | None],
+    others: Sequence[JudgeScore | None],
+    settings: dict[str, str],
 ) -> Metric | None:
     """Mean loss in nats a keyword; ``others`` are the scores of the swapped texts. None where there are none."""
     loss, num = np.zeros(len(scores)), np.zeros(len(scores))

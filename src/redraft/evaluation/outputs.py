@@ -15,7 +15,7 @@ _MOST = 1e15  # of steps or seconds; keeps infinity and numbers that no float ho
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One line of a trace, as far as it is evaluated."""
 
     action: Action
@@ -23,7 +23,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Output:
+class SystemOutput:
     """One line of an output file. Its words are those of its text, so outputs of any program are measured alike."""
 
     id: str
@@ -35,7 +35,7 @@ class Output:
     seconds: float | None = None
     nll: float | None = None  # per word, by the model that decided
     target: str | None = None  # the name of that model
-    trace: tuple[Step, ...] = ()
+    trace: tuple[TraceStep, ...] = ()
 
     @property
     def reference(self) -> tuple[str, ...] | None:
@@ -43,7 +43,7 @@ class Output:
         return tuple(text.tokenise(self.references[0])) if self.references else None
 
 
-def read_outputs(path: Path) -> list[Output]:
+def read_outputs(path: Path) -> list[SystemOutput]:
     """The outputs of a JSONL file in its order. Ids are compared as text."""
     outputs = [output_of(record, where) for where, record in records_of(path)]
     if not outputs:
@@ -67,7 +67,7 @@ def read_references(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
     return [_references({"reference": line}, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
 
 
-def own_references(outputs: Sequence[Output]) -> list[tuple[str, ...]] | None:
+def own_references(outputs: Sequence[SystemOutput]) -> list[tuple[str, ...]] | None:
     """The references that the outputs carry, as texts; None where no output has one."""
     found = [one.references for one in outputs if one.references]
     if not found:
@@ -81,7 +81,7 @@ def own_references(outputs: Sequence[Output]) -> list[tuple[str, ...]] | None:
     return found
 
 
-def in_order_of(outputs: Sequence[Output], others: Sequence[Output], where: Path) -> list[Output]:
+def in_order_of(outputs: Sequence[SystemOutput], others: Sequence[SystemOutput], where: Path) -> list[SystemOutput]:
     """The other system's outputs in the order of the first's; both must be for the same inputs."""
     by_id = {one.id: one for one in others}
     _refuse_other_ids([one.id for one in outputs], list(by_id), where)
@@ -91,7 +91,7 @@ def in_order_of(outputs: Sequence[Output], others: Sequence[Output], where: Path
     return [by_id[one.id] for one in outputs]
 
 
-def _asked(output: Output) -> tuple[Any, ...]:
+def _asked(output: SystemOutput) -> tuple[Any, ...]:
     """What two outputs must have in common to be compared."""
     return tuple(output.input.get(name) for name in ("keywords", "template", *_REFERENCES))
 
@@ -156,7 +156,7 @@ def _record(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def output_of(record: Mapping[str, Any], where: str) -> Output:
+def output_of(record: Mapping[str, Any], where: str) -> SystemOutput:
     """An output from its JSON object; ``where`` it stands is told if it is not one."""
     shown = record.get("text")
     if not isinstance(shown, str):
@@ -167,7 +167,7 @@ def output_of(record: Mapping[str, Any], where: str) -> Output:
     given = given or {}
     carrier = next((one for one in (given, record) if any(one.get(key) is not None for key in _REFERENCES)), None)
     steps = _number(record, "steps", where)
-    return Output(
+    return SystemOutput(
         id=_id(record, where),
         text=shown,
         words=tuple(text.tokenise(shown)),
@@ -211,7 +211,7 @@ def _target(signature: Any) -> str | None:
     return next((part.removeprefix("target:") for part in parts if part.startswith("target:")), None)
 
 
-def _trace(value: Any, where: str) -> tuple[Step, ...]:
+def _trace(value: Any, where: str) -> tuple[TraceStep, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -219,13 +219,13 @@ def _trace(value: Any, where: str) -> tuple[Step, ...]:
     return tuple(_step(one, f"{where}, step {number} of its trace") for number, one in enumerate(value, 1))
 
 
-def _step(value: Any, where: str) -> Step:
+def _step(value: Any, where: str) -> TraceStep:
     actions = [action.value for action in Action]
     if not isinstance(value, dict) or value.get("action") not in actions or type(value.get("accepted")) is not bool:
         raise InputError(f"{where} needs an action ({', '.join(actions)}) and accepted (true, false)")
     action = Action(value["action"])
     same = action is Action.REPLACE and value.get("old") is not None and value.get("old") == value.get("new")
-    return Step(action, value["accepted"] and not same)
+    return TraceStep(action, value["accepted"] and not same)
 
 
 def _kind(value: Any) -> str:

@@ -8,18 +8,18 @@ reports for people. The variant "content" passes over n-grams that hold no conte
 from collections.abc import Sequence
 
 from redraft.evaluation.metric import Metric, mean
-from redraft.evaluation.ngrams import Words, ngram_counts
+from redraft.evaluation.ngrams import WordSequence, ngram_counts
 from redraft.stopwords import is_content
 
 _MOST = {"unigram": (1, 3), "bigram": (2, 2), "trigram": (3, 1)}  # clause: n, and how often is not yet a repetition
 
 
-def repetition(outputs: Sequence[Words]) -> list[Metric]:
+def repetition(outputs: Sequence[WordSequence]) -> list[Metric]:
     """Percent of sentences that each clause finds, in both variants."""
     return [metric for content in (False, True) for metric in _variant(outputs, content)]
 
 
-def repeats(words: Words, clause: str, *, content: bool = False) -> bool:
+def repeats(words: WordSequence, clause: str, *, content: bool = False) -> bool:
     """Whether a sentence repeats itself by one clause."""
     order, most = _MOST[clause]
     return any(
@@ -28,7 +28,7 @@ def repeats(words: Words, clause: str, *, content: bool = False) -> bool:
     )
 
 
-def _variant(outputs: Sequence[Words], content: bool) -> list[Metric]:
+def _variant(outputs: Sequence[WordSequence], content: bool) -> list[Metric]:
     found = {clause: [repeats(words, clause, content=content) for words in outputs] for clause in _MOST}
     found["any"] = [any(clauses) for clauses in zip(*found.values(), strict=True)]
     suffix, variant = ("_content", "content") if content else ("", "all")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft.evaluation.metric import Metric, linearised
-from redraft.evaluation.ngrams import Words, ngram_counts
+from redraft.evaluation.ngrams import WordSequence, ngram_counts
 from redraft.numerics import Array, log_of
 
 _ORDER = 4
@@ -32,7 +32,7 @@ class _Matches(NamedTuple):
     lost: dict[Pair, Array]
 
 
-def self_bleu(outputs: Sequence[Words]) -> Metric | None:
+def self_bleu(outputs: Sequence[WordSequence]) -> Metric | None:
     """Self-BLEU-4 in percent; None where there are no other sentences."""
     if len(outputs) < 2:
         return None
@@ -44,13 +44,13 @@ def self_bleu(outputs: Sequence[Words]) -> Metric | None:
     return linearised("self_bleu4", "%", value, without, case="mixed", tok="redraft", smooth="method1")
 
 
-def self_bleu_scores(outputs: Sequence[Words]) -> Array:
+def self_bleu_scores(outputs: Sequence[WordSequence]) -> Array:
     """Each output's BLEU-4 against all the others, in percent."""
     lengths = [len(words) for words in outputs]
     return _scores(_match(outputs).correct, np.array(lengths), _closest_lengths(lengths))
 
 
-def _match(outputs: Sequence[Words]) -> _Matches:
+def _match(outputs: Sequence[WordSequence]) -> _Matches:
     correct = np.zeros((len(outputs), _ORDER))
     lost: dict[Pair, Array] = defaultdict(lambda: np.zeros(_ORDER))
     for order in range(1, _ORDER + 1):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from redraft.evaluation.metric import Metric, mean
-from redraft.evaluation.ngrams import Ngram, Words, ngram_counts
+from redraft.evaluation.ngrams import Ngram, WordSequence, ngram_counts
 from redraft.text import is_word
 
 _ORDER = 4
@@ -13,7 +13,7 @@ _MOST_PHRASES = 10
 _FEWEST_OUTPUTS = 3  # a run of words in fewer outputs is chance
 
 
-def stock_phrases(outputs: Sequence[Words]) -> Metric:
+def stock_phrases(outputs: Sequence[WordSequence]) -> Metric:
     """Percent of outputs with one of the ten 4-grams that most outputs contain; the details name them.
 
     Case and punctuation are ignored. Human sentences on different subjects have next to none.

@@ -17,11 +17,11 @@ import numpy as np
 from redraft import text
 from redraft.errors import ConstraintError, InputError
 from redraft.files import replacing
+from redraft.models.base import Words
 from redraft.sentence import BLANK, Constraints
 from redraft.stopwords import is_content
 
 Strategy = Literal["random", "middle"]
-Words = tuple[str, ...]
 _FEWEST_WORDS = 4  # of a sentence to be masked: a quarter of it is a word
 
 

@@ -4,22 +4,22 @@ from collections.abc import Callable, Mapping
 
 from redraft.evaluation.evaluate import Judged, Material, figures, metrics_of
 from redraft.evaluation.metric import Bootstrap, Figure
-from redraft.evaluation.outputs import Output
+from redraft.evaluation.outputs import SystemOutput
 from redraft.experiments import outputs
-from redraft.experiments.outputs import HUMAN, TEMPLATE, Job, Record
-from redraft.experiments.run import Run
-from redraft.experiments.scores import Scores
-from redraft.experiments.sets import Sets
+from redraft.experiments.outputs import HUMAN, TEMPLATE, Job, OutputRecord
+from redraft.experiments.run import ReproduceConfig
+from redraft.experiments.scores import ScoreFile
+from redraft.experiments.sets import TestSets
 from redraft.experiments.systems import SYSTEMS, absence, choose
 from redraft.models.pack import Pack
 
-Figures = Mapping[str, Figure]
+FiguresByName = Mapping[str, Figure]
 
 
 class Bench:
     """A run, its sets, its outputs as far as they are written, and its judge's scores."""
 
-    def __init__(self, run: Run, pack: Pack, sets: Sets, scores: Scores | None):
+    def __init__(self, run: ReproduceConfig, pack: Pack, sets: TestSets, scores: ScoreFile | None):
         self.run, self.pack, self.sets, self.scores = run, pack, sets, scores
         # Looked up once: to open a pack is to hash it.
         self._absent = {name: absence(system, pack) for name, system in SYSTEMS.items()}
@@ -28,8 +28,8 @@ class Bench:
             name: {test_set for test_set in sets if outputs.is_complete(run, Job(name, test_set), sets)}
             for name in set(SYSTEMS) - set(choose(run.systems))
         }
-        self._records: dict[tuple[str, str], list[Record]] = {}
-        self._figures: dict[tuple[str, str, int], Figures] = {}
+        self._records: dict[tuple[str, str], list[OutputRecord]] = {}
+        self._figures: dict[tuple[str, str, int], FiguresByName] = {}
 
     def absence(self, system: str) -> str | None:
         """Why there is nothing of a system; None where there is."""
@@ -54,22 +54,25 @@ class Bench:
         """Why there is nothing of a system for a set."""
         return self.absence(system) or ("left out" if self.takes(system, test_set) else "one keyword only")
 
-    def records(self, system: str, test_set: str) -> list[Record]:
+    def records(self, system: str, test_set: str) -> list[OutputRecord]:
         """A system's records, in the order of the set."""
         key = system, test_set
         if key not in self._records:
             self._records[key] = outputs.records(self.run.outputs(*key), self.sets[test_set])
         return self._records[key]
 
-    def outputs(self, system: str, test_set: str, steps: int | None = None) -> list[Output]:
+    def outputs(self, system: str, test_set: str, steps: int | None = None) -> list[SystemOutput]:
         """What a system wrote, by default after all its steps; the references for the human row."""
-        pseudo: Mapping[str, Callable[..., list[Output]]] = {HUMAN: outputs.references, TEMPLATE: outputs.templates}
+        pseudo: Mapping[str, Callable[..., list[SystemOutput]]] = {
+            HUMAN: outputs.references,
+            TEMPLATE: outputs.templates,
+        }
         if system in pseudo:
             return pseudo[system](self.sets[test_set])
         path = self.run.outputs(system, test_set)
         return outputs.outputs_after(self.records(system, test_set), steps or self.run.steps, path)
 
-    def figures(self, system: str, test_set: str, steps: int | None = None) -> Figures:
+    def figures(self, system: str, test_set: str, steps: int | None = None) -> FiguresByName:
         """All figures of a system on a set; none where it is not there."""
         if not self.has(system, test_set):
             return {}

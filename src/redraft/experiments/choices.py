@@ -8,7 +8,7 @@ from redraft import text
 from redraft.errors import InputError, RedraftError
 from redraft.evaluation.outputs import output_of, records_of
 from redraft.experiments import sets
-from redraft.experiments.outputs import HUMAN
+from redraft.experiments.outputs import HUMAN, OutputRecord
 from redraft.experiments.replay import Segment, given_words, replay, segments, start_of
 from redraft.experiments.run import outputs_path
 from redraft.experiments.systems import SYSTEMS
@@ -21,7 +21,6 @@ _TITLES = {
     sets.PAPER_KEYWORDS: "the paper's keywords",
     sets.PAPER_TEMPLATES: "the paper's templates",
 }
-Record = Mapping[str, Any]
 
 
 def sample_sets(folder: Path, num: int) -> list[dict[str, Any]]:
@@ -39,7 +38,7 @@ def sample_sets(folder: Path, num: int) -> list[dict[str, Any]]:
     return found
 
 
-def _first(folder: Path, system: str, name: str, num: int) -> dict[str, tuple[str, Record]]:
+def _first(folder: Path, system: str, name: str, num: int) -> dict[str, tuple[str, OutputRecord]]:
     """The first records of a file by id, each with where it stands."""
     path = outputs_path(folder, system, name)
     if not path.exists():
@@ -48,7 +47,7 @@ def _first(folder: Path, system: str, name: str, num: int) -> dict[str, tuple[st
     return {output_of(record, where).id: (where, record) for where, record in found}
 
 
-def _input(key: str, written: Mapping[str, Mapping[str, tuple[str, Record]]]) -> dict[str, Any]:
+def _input(key: str, written: Mapping[str, Mapping[str, tuple[str, OutputRecord]]]) -> dict[str, Any]:
     there = {system: records[key] for system, records in written.items() if key in records}
     where, first = next(iter(there.values()))
     try:
@@ -74,7 +73,7 @@ def _reference(given: Mapping[str, Any], constraints: Constraints) -> dict[str, 
     }
 
 
-def _draft(system: str, record: Record, constraints: Constraints) -> dict[str, Any]:
+def _draft(system: str, record: OutputRecord, constraints: Constraints) -> dict[str, Any]:
     trace = record.get("trace") or []
     return {
         "system": system,
@@ -94,7 +93,7 @@ def _marked(words: Sequence[str], constraints: Constraints) -> list[Segment]:
     return segments(words, given if constraints.template is None else [not one for one in given])
 
 
-def _moments(start: Sentence, trace: Sequence[Record]) -> list[tuple[int, str, float | None, list[Segment]]]:
+def _moments(start: Sentence, trace: Sequence[OutputRecord]) -> list[tuple[int, str, float | None, list[Segment]]]:
     """Step, action, NLL per word and text of the start and of every accepted revision, the new word marked."""
     if not trace:
         return []

@@ -8,9 +8,9 @@ from redraft.experiments import paper
 from redraft.experiments.bench import Bench
 from redraft.experiments.experiment import (
     Experiment,
-    Line,
-    Look,
-    Metric,
+    OutputRequest,
+    RowSpec,
+    TableMetric,
     all_pairs,
     grid,
     judge_name,
@@ -20,16 +20,16 @@ from redraft.experiments.experiment import (
 )
 from redraft.experiments.outputs import HUMAN
 from redraft.experiments.pictures import colour_of, new_figure, save, short_title, tidy
-from redraft.experiments.result import Cell, Grid, Result, Row
-from redraft.experiments.run import Run
+from redraft.experiments.result import Grid, Result, TableCell, TableRow
+from redraft.experiments.run import ReproduceConfig
 from redraft.experiments.sets import KEYWORDS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-FIGURE2 = (Line("L-MCMC", "l-mcmc"), Line("L-MCMC-C", "l-mcmc-c"))
-FIGURE3 = (Line("X-MCMC", "x-mcmc"), Line("X-MCMC-C", "x-mcmc-c"))
+FIGURE2 = (RowSpec("L-MCMC", "l-mcmc"), RowSpec("L-MCMC-C", "l-mcmc-c"))
+FIGURE3 = (RowSpec("X-MCMC", "x-mcmc"), RowSpec("X-MCMC-C", "x-mcmc-c"))
 _ACTIONS = ("replace", "insert")
 _MOST = KEYWORDS[-1]  # the set of Figure 2 b and c: four keywords
 _LOGS = (
@@ -38,33 +38,35 @@ _LOGS = (
 )
 
 
-def _looks(run: Run) -> list[Look]:
-    steps = [Look(line.system, _MOST.set, own) for line in FIGURE2 for own in run.checkpoints]
-    return [*all_pairs(FIGURE2, KEYWORDS)(run), *steps, Look(HUMAN, _MOST.set, run.steps)]
+def _looks(run: ReproduceConfig) -> list[OutputRequest]:
+    steps = [OutputRequest(line.system, _MOST.set, own) for line in FIGURE2 for own in run.checkpoints]
+    return [*all_pairs(FIGURE2, KEYWORDS)(run), *steps, OutputRequest(HUMAN, _MOST.set, run.steps)]
 
 
-def _acceptance(bench: Bench, lines: Sequence[Line]) -> tuple[Grid, ...]:
-    def logged(action: str) -> paper.Figures:
+def _acceptance(bench: Bench, lines: Sequence[RowSpec]) -> tuple[Grid, ...]:
+    def logged(action: str) -> paper.PaperValues:
         return {name: (None, None, None, rates[action]) for name, rates in paper.LOGGED_ACCEPTANCE.items()}
 
-    metrics = [Metric(f"acceptance_{a}", f"Accepted: {a}", "%", "higher", logged(a)) for a in _ACTIONS]
+    metrics = [TableMetric(f"acceptance_{a}", f"Accepted: {a}", "%", "higher", logged(a)) for a in _ACTIONS]
     return tuple(grid(bench, metric, lines, KEYWORDS) for metric in metrics)
 
 
-def _along_steps(bench: Bench, metric: Metric) -> Grid:
+def _along_steps(bench: Bench, metric: TableMetric) -> Grid:
     """A metric after fewer and more steps, and that of the human references."""
     steps = bench.run.checkpoints
     stated = {bench.run.own_steps(s): s for s in (50, 200)}
 
-    def cell(line: Line, own: int) -> Cell:
+    def cell(line: RowSpec, own: int) -> TableCell:
         key = f"{line.title} ({stated.get(own)})"
         value = metric.paper[key][len(KEYWORDS) - 1] if key in metric.paper else None
         found = bench.figures(line.system, _MOST.set, own).get(metric.name)
-        return Cell(found.value, found.low, found.high, value, found.signature) if found else Cell(paper=value)
+        return (
+            TableCell(found.value, found.low, found.high, value, found.signature) if found else TableCell(paper=value)
+        )
 
-    lines = (*FIGURE2, Line("Human Reference", HUMAN))
+    lines = (*FIGURE2, RowSpec("Human Reference", HUMAN))
     rows = tuple(
-        Row(line.title, line.system, tuple(cell(line, own) for own in steps), bench.absence(line.system) or "")
+        TableRow(line.title, line.system, tuple(cell(line, own) for own in steps), bench.absence(line.system) or "")
         for line in lines
     )
     columns = tuple(f"{own} steps" for own in steps)
@@ -75,8 +77,8 @@ def _figure2(bench: Bench) -> Result:
     about = f"after so many steps, {_MOST.title}"
     nll_title = f"NLL per token by {judge_name(bench)} {about}"
     metrics = (
-        Metric("nll_token", nll_title, "nats", "", paper.TABLE1["nll"]),
-        Metric("self_bleu4", f"Self-BLEU-4 {about}", "%", "lower", paper.TABLE1["self_bleu4"]),
+        TableMetric("nll_token", nll_title, "nats", "", paper.TABLE1["nll"]),
+        TableMetric("self_bleu4", f"Self-BLEU-4 {about}", "%", "lower", paper.TABLE1["self_bleu4"]),
     )
     steps = tuple(_along_steps(bench, metric) for metric in metrics)
     notes = (

@@ -10,22 +10,22 @@ from redraft.evaluation.metric import Figure
 from redraft.experiments import paper
 from redraft.experiments.bench import Bench
 from redraft.experiments.outputs import HUMAN, TEMPLATE, Job
-from redraft.experiments.result import CLOSEST, Cell, Grid, Result, Row
-from redraft.experiments.run import Run
-from redraft.experiments.scores import Texts
-from redraft.experiments.sets import Column
+from redraft.experiments.result import CLOSEST, Grid, Result, TableCell, TableRow
+from redraft.experiments.run import ReproduceConfig
+from redraft.experiments.scores import JudgeTexts
+from redraft.experiments.sets import TestSetColumn
 from redraft.recipes import RECIPES
 
 
 @dataclass(frozen=True)
-class Line:
+class RowSpec:
     """A row of the paper, the system that stands for it, and its steps where the paper states them."""
 
     title: str
     system: str
     steps: int | None = None
 
-    def shown(self, run: Run) -> str:
+    def shown(self, run: ReproduceConfig) -> str:
         """The row's title with our steps, and the paper's where they differ."""
         if self.steps is None:
             return self.title
@@ -38,11 +38,11 @@ class Line:
         """What the paper's figures are filed under."""
         return self.title if self.steps is None else f"{self.title} ({self.steps})"
 
-    def own_steps(self, run: Run) -> int:
+    def own_steps(self, run: ReproduceConfig) -> int:
         return run.own_steps(self.steps or paper.STEPS)
 
 
-class Look(NamedTuple):
+class OutputRequest(NamedTuple):
     """A system's outputs for a set after some steps."""
 
     system: str
@@ -50,8 +50,8 @@ class Look(NamedTuple):
     steps: int
 
 
-Build = Callable[[Bench], Result]
-Draw = Callable[[Result, Bench, Path], None]
+BuildResult = Callable[[Bench], Result]
+DrawPicture = Callable[[Result, Bench, Path], None]
 
 
 @dataclass(frozen=True)
@@ -59,74 +59,80 @@ class Experiment:
     """``looks`` says what is needed, ``judged`` which texts the judge must score, ``draw`` makes the picture."""
 
     name: str
-    looks: Callable[[Run], Iterable[Look]]
-    build: Build
-    judged: Callable[[Bench, Iterable[Look]], Texts]
-    draw: Draw
+    looks: Callable[[ReproduceConfig], Iterable[OutputRequest]]
+    build: BuildResult
+    judged: Callable[[Bench, Iterable[OutputRequest]], JudgeTexts]
+    draw: DrawPicture
 
 
-def all_pairs(lines: Sequence[Line], columns: Sequence[Column]) -> Callable[[Run], list[Look]]:
+def all_pairs(
+    lines: Sequence[RowSpec], columns: Sequence[TestSetColumn]
+) -> Callable[[ReproduceConfig], list[OutputRequest]]:
     """Every line on every set."""
-    return lambda run: [Look(line.system, column.set, line.own_steps(run)) for line in lines for column in columns]
+    return lambda run: [
+        OutputRequest(line.system, column.set, line.own_steps(run)) for line in lines for column in columns
+    ]
 
 
-def jobs_of(bench: Bench, looks: Iterable[Look]) -> list[Job]:
+def jobs_of(bench: Bench, looks: Iterable[OutputRequest]) -> list[Job]:
     """The systems to run, on which sets: those that are there."""
     jobs = dict.fromkeys(Job(look.system, look.set) for look in looks if look.system not in (HUMAN, TEMPLATE))
     return [job for job in jobs if bench.has(job.system, job.set) and not bench.is_left_out(job.system)]
 
 
-def texts_to_read(bench: Bench, looks: Iterable[Look]) -> Texts:
+def texts_to_read(bench: Bench, looks: Iterable[OutputRequest]) -> JudgeTexts:
     """For NLL, the two-sample test and keyword fit."""
     materials = [bench.material(*look) for look in _judged(bench, looks)]
     read = [text for material in materials for text in texts_to_judge(material)]
-    return Texts(read, [text for material in materials for text in swapped_texts_to_judge(material)])
+    return JudgeTexts(read, [text for material in materials for text in swapped_texts_to_judge(material)])
 
 
-def texts_to_score(bench: Bench, looks: Iterable[Look]) -> Texts:
+def texts_to_score(bench: Bench, looks: Iterable[OutputRequest]) -> JudgeTexts:
     """For NLL and its ratio to the human references."""
     materials = [bench.material(*look) for look in _judged(bench, looks)]
-    return Texts(scored=[text for material in materials for text in texts_to_judge(material)])
+    return JudgeTexts(scored=[text for material in materials for text in texts_to_judge(material)])
 
 
-def _judged(bench: Bench, looks: Iterable[Look]) -> list[Look]:
+def _judged(bench: Bench, looks: Iterable[OutputRequest]) -> list[OutputRequest]:
     return [look for look in looks if look.system != TEMPLATE and bench.has(look.system, look.set)]
 
 
-def nothing(bench: Bench, looks: Iterable[Look]) -> Texts:
+def nothing(bench: Bench, looks: Iterable[OutputRequest]) -> JudgeTexts:
     """For experiments without a judge."""
-    return Texts()
+    return JudgeTexts()
 
 
 @dataclass(frozen=True)
-class Metric:
+class TableMetric:
     """A metric of ``evaluation``, what a table calls it, which way is better, and the paper's figures for it."""
 
     name: str
     title: str
     unit: str
     better: str
-    paper: paper.Figures
+    paper: paper.PaperValues
 
 
-def ratio_to_human(bench: Bench, published: paper.Figures, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
+def ratio_to_human(
+    bench: Bench, published: paper.PaperValues, lines: Sequence[RowSpec], columns: Sequence[TestSetColumn]
+) -> Grid:
     """NLL over that of the human references: what different judges say can be compared so."""
     stated = {
         name: tuple(None if value is None else value / paper.HUMAN_NLL for value in values)
         for name, values in published.items()
     }
-    metric = Metric("nll_token_to_human", "NLL as a ratio to the human reference", "", CLOSEST, stated)
+    metric = TableMetric("nll_token_to_human", "NLL as a ratio to the human reference", "", CLOSEST, stated)
     return grid(bench, metric, lines, columns)
 
 
-def grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
+def grid(bench: Bench, metric: TableMetric, lines: Sequence[RowSpec], columns: Sequence[TestSetColumn]) -> Grid:
     """One metric of all lines on all sets."""
 
-    def find(line: Line, column: Column) -> Figure | None:
+    def find(line: RowSpec, column: TestSetColumn) -> Figure | None:
         return bench.figures(line.system, column.set, line.own_steps(bench.run)).get(metric.name)
 
     rows = (
-        Row(
+        TableRow(
             line.shown(bench.run),
             line.system,
             tuple(_cell(metric, line, i, find(line, column)) for i, column in enumerate(columns)),
@@ -140,12 +146,12 @@ def grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[
     return Grid(metric.name, metric.title, metric.unit, metric.better, titles, told)
 
 
-def _cell(metric: Metric, line: Line, index: int, found: Figure | None) -> Cell:
+def _cell(metric: TableMetric, line: RowSpec, index: int, found: Figure | None) -> TableCell:
     stated = metric.paper.get(line.key, ())
     published = stated[index] if index < len(stated) else None
     if found is None:
-        return Cell(paper=published)
-    return Cell(found.value, found.low, found.high, published, found.signature)
+        return TableCell(paper=published)
+    return TableCell(found.value, found.low, found.high, published, found.signature)
 
 
 def judge_name(bench: Bench) -> str:
@@ -153,8 +159,10 @@ def judge_name(bench: Bench) -> str:
     return bench.scores.judge if bench.scores else "no judge"
 
 
-def nll(bench: Bench, published: paper.Figures) -> Metric:
-    return Metric("nll_token", f"NLL per token by {judge_name(bench)}; the paper's by GPT-2", "nats", "", published)
+def nll(bench: Bench, published: paper.PaperValues) -> TableMetric:
+    return TableMetric(
+        "nll_token", f"NLL per token by {judge_name(bench)}; the paper's by GPT-2", "nats", "", published
+    )
 
 
 def judge_notes(bench: Bench) -> list[str]:

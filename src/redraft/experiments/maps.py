@@ -6,7 +6,7 @@ from redraft import text
 from redraft.experiments.bench import Bench
 from redraft.experiments.experiment import Experiment, nothing
 from redraft.experiments.pictures import message
-from redraft.experiments.result import Cell, Grid, Result, Row
+from redraft.experiments.result import Grid, Result, TableCell, TableRow
 from redraft.experiments.systems import NOT_YET
 from redraft.predict import heat_map
 from redraft.predict.classifier import CLASSIFIER, Classifier, pack_classifier
@@ -38,7 +38,7 @@ def _grid(classifier: Classifier, name: str, draft: str) -> Grid:
     words = tuple(text.tokenise(draft))
     table = heat_map.prior_table(classifier, words, frozenset())
     rows = tuple(
-        Row(action.value, "", tuple(Cell(float(value)) for value in values))
+        TableRow(action.value, "", tuple(TableCell(float(value)) for value in values))
         for action, values in zip(LABELLED, table, strict=True)
     )
     return Grid("prior", f"{name}: {draft}", "", "", (*words, heat_map.END), rows)

@@ -12,12 +12,13 @@ from redraft.evaluation import testsets
 from redraft.evaluation.metric import Bootstrap, Metric, share
 from redraft.experiments import paper, sets
 from redraft.experiments.bench import Bench
-from redraft.experiments.experiment import Experiment, Look, judge_name, judge_notes, nothing
+from redraft.experiments.experiment import Experiment, OutputRequest, judge_name, judge_notes, nothing
 from redraft.experiments.pictures import dots
-from redraft.experiments.result import Cell, Grid, Result, Row
-from redraft.experiments.run import Run
-from redraft.experiments.scores import Texts
+from redraft.experiments.result import Grid, Result, TableCell, TableRow
+from redraft.experiments.run import ReproduceConfig
+from redraft.experiments.scores import JudgeTexts
 from redraft.experiments.systems import NOT_YET
+from redraft.models.base import Words
 from redraft.models.lstm_files import load_network
 from redraft.models.xlnet import Order
 from redraft.models.xlnet_pack import load_part, part_for
@@ -27,26 +28,25 @@ from redraft.training.lm import DIRECTIONS, MAX_WORDS, Direction, encode, known_
 from redraft.training.xlnet import by_words, piece_nll
 from redraft.training.xlnet import encode as encode_pieces
 
-Words = tuple[str, ...]
 _Nlls = tuple[Metric, Metric, Metric | None]  # per token, per word, per word that the LSTM knows
 _PER_INPUT = 5  # sentences for each input of --num: to score a text is quick, and more of them give a closer figure
 _COLUMNS = ("forward", "backward")
 _ALT = "Dot plot: ours filled with 95 % intervals, the paper's hollow."
 
 
-def _no_looks(run: Run) -> list[Look]:
+def _no_looks(run: ReproduceConfig) -> list[OutputRequest]:
     return []
 
 
 @lru_cache(maxsize=1)
-def _sentences(run: Run) -> list[Words]:
+def _sentences(run: ReproduceConfig) -> list[Words]:
     found = testsets.read_sentences(sets.source(run.data, sets.VALIDATION))
     order = np.random.default_rng(run.seed).permutation(len(found))[: _PER_INPUT * run.num]
     return [found[i] for i in order]
 
 
-def _judged(bench: Bench, looks: Iterable[Look]) -> Texts:
-    return Texts(scored=[text.detokenise(words) for words in _sentences(bench.run)])
+def _judged(bench: Bench, looks: Iterable[OutputRequest]) -> JudgeTexts:
+    return JudgeTexts(scored=[text.detokenise(words) for words in _sentences(bench.run)])
 
 
 def _table5(bench: Bench) -> Result:
@@ -57,7 +57,7 @@ def _table5(bench: Bench) -> Result:
     judge_row = f"GPT-2 (small); here {judge_name(bench)}"
     absent = f"{NOT_YET}: not in this pack"
 
-    def grid(which: int, metric: str, title: str, published: paper.Figures) -> Grid:
+    def grid(which: int, metric: str, title: str, published: paper.PaperValues) -> Grid:
         small, large = ([found and found[which] for found in models] for models in (lstm, xlnet))
         rows = (
             _row("LSTM-based", "LSTM-based", small, published, "" if any(lstm) else absent),
@@ -82,18 +82,18 @@ def _table5(bench: Bench) -> Result:
     return Result("table5", "Table 5: the language models", grids, notes=notes, alt=_ALT)
 
 
-def _row(title: str, key: str, found: Sequence[Metric | None], published: paper.Figures, note: str) -> Row:
+def _row(title: str, key: str, found: Sequence[Metric | None], published: paper.PaperValues, note: str) -> TableRow:
     stated = published.get(key, (None, None))
     cells = tuple(_cell(metric, value) for metric, value in zip(found, stated, strict=True))
-    return Row(title, "", cells, note)
+    return TableRow(title, "", cells, note)
 
 
-def _cell(metric: Metric | None, published: float | None) -> Cell:
+def _cell(metric: Metric | None, published: float | None) -> TableCell:
     if metric is None:
-        return Cell(paper=published)
+        return TableCell(paper=published)
     bootstrap = Bootstrap()
     figure = bootstrap.figure(metric, bootstrap.counts(len(metric)))
-    return Cell(figure.value, figure.low, figure.high, published, figure.signature)
+    return TableCell(figure.value, figure.low, figure.high, published, figure.signature)
 
 
 def _lstm(bench: Bench, direction: Direction, sentences: Sequence[Words]) -> _Nlls | None:
@@ -198,8 +198,8 @@ def _labels(scores: Mapping[str, Any], place: int, title: str) -> Grid:
     for label, name in _LABELS.items():
         stated = paper.TABLE7[label][place * len(_SCORES) :]
         own = [scores.get(name, {}).get(score) for score in _SCORES]
-        cells = (Cell(value, paper=published) for value, published in zip(own, stated, strict=False))
-        rows.append(Row(label, "", tuple(cells), "" if scores else NOT_YET))
+        cells = (TableCell(value, paper=published) for value, published in zip(own, stated, strict=False))
+        rows.append(TableRow(label, "", tuple(cells), "" if scores else NOT_YET))
     return Grid("classifier", title, "", "higher", tuple(_SCORES.values()), tuple(rows))
 
 

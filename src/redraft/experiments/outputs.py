@@ -10,17 +10,17 @@ from redraft import batch
 from redraft.batch import Input, key_of
 from redraft.drafts import Author, Settings
 from redraft.errors import InputError, OutputError
-from redraft.evaluation.outputs import Output, output_of, records_of
-from redraft.experiments.run import Run
-from redraft.experiments.sets import Sets
+from redraft.evaluation.outputs import SystemOutput, output_of, records_of
+from redraft.experiments.run import ReproduceConfig
+from redraft.experiments.sets import TestSets
 from redraft.experiments.systems import SYSTEMS, open_system, steps_of
 from redraft.models.pack import Pack
 
 HUMAN, TEMPLATE = "human", "template"  # rows that no system writes
-Record = Mapping[str, Any]
+OutputRecord = Mapping[str, Any]
 
 
-class Watch(Protocol):
+class ProgressListener(Protocol):
     """Who follows a rerun. A unit of work is a step of a chain, or what takes as long."""
 
     def begin(self, units: int) -> None: ...
@@ -40,7 +40,7 @@ class Job:
     set: str
 
 
-def units_missing(run: Run, jobs: Iterable[Job], sets: Sets) -> int:
+def units_missing(run: ReproduceConfig, jobs: Iterable[Job], sets: TestSets) -> int:
     """How much is still to be done. Looks only: whether a file is sound is seen when it is worked on."""
     return sum(
         len(_left(sets[job.set], _peek(run.outputs(job.system, job.set))))
@@ -49,7 +49,7 @@ def units_missing(run: Run, jobs: Iterable[Job], sets: Sets) -> int:
     )
 
 
-def is_complete(run: Run, job: Job, sets: Sets) -> bool:
+def is_complete(run: ReproduceConfig, job: Job, sets: TestSets) -> bool:
     """Whether a system has written something for every input of a set."""
     return not _left(sets[job.set], _peek(run.outputs(job.system, job.set)))
 
@@ -59,7 +59,9 @@ def _units(settings: Settings) -> int:
     return settings.steps or 1
 
 
-def write_missing(run: Run, jobs: Sequence[Job], sets: Sets, pack: Pack, watch: Watch) -> bool:
+def write_missing(
+    run: ReproduceConfig, jobs: Sequence[Job], sets: TestSets, pack: Pack, watch: ProgressListener
+) -> bool:
     """Write what is missing, each system opened at most once; false where it was stopped."""
     for name in dict.fromkeys(job.system for job in jobs):
         author: Author | None = None
@@ -73,7 +75,9 @@ def write_missing(run: Run, jobs: Sequence[Job], sets: Sets, pack: Pack, watch: 
     return True
 
 
-def _write_set(run: Run, author: Author, inputs: Sequence[Input], job: Job, watch: Watch) -> bool:
+def _write_set(
+    run: ReproduceConfig, author: Author, inputs: Sequence[Input], job: Job, watch: ProgressListener
+) -> bool:
     path, settings = run.outputs(job.system, job.set), run.settings(steps_of(SYSTEMS[job.system]))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,12 +103,12 @@ def _write_set(run: Run, author: Author, inputs: Sequence[Input], job: Job, watc
         return batch.work(author, settings, left, file, trace=True, goes_on=goes_on, done=done)
 
 
-def _left(inputs: Sequence[Input], kept: Iterable[Record]) -> list[Input]:
+def _left(inputs: Sequence[Input], kept: Iterable[OutputRecord]) -> list[Input]:
     done = {key_of(line["id"]) for line in kept}
     return [item for item in inputs if item.key not in done]
 
 
-def _peek(path: Path) -> list[Record]:
+def _peek(path: Path) -> list[OutputRecord]:
     """The lines of a result file that can be read, without a lock."""
     try:
         lines = path.read_bytes().split(b"\n")[:-1]
@@ -114,9 +118,9 @@ def _peek(path: Path) -> list[Record]:
     return [line for line in found if isinstance(line, dict) and "id" in line]
 
 
-def records(path: Path, inputs: Sequence[Input]) -> list[Record]:
+def records(path: Path, inputs: Sequence[Input]) -> list[OutputRecord]:
     """The records of a system for a set, in the set's order; those of further inputs are passed over."""
-    found: dict[str, Record] = {}
+    found: dict[str, OutputRecord] = {}
     for where, record in records_of(path):
         key = key_of(record.get("id"))
         if key in found:
@@ -130,12 +134,12 @@ def records(path: Path, inputs: Sequence[Input]) -> list[Record]:
     return chosen
 
 
-def outputs_after(records: Sequence[Record], steps: int, path: Path) -> list[Output]:
+def outputs_after(records: Sequence[OutputRecord], steps: int, path: Path) -> list[SystemOutput]:
     """What the records' chains had come to after some steps."""
     return [output_of(_after(record, steps, path), str(path)) for record in records]
 
 
-def _after(record: Record, steps: int, path: Path) -> Record:
+def _after(record: OutputRecord, steps: int, path: Path) -> OutputRecord:
     if record.get("steps") == steps or "earlier" not in record:  # a system without steps has one output alone
         return record
     for earlier in record["earlier"]:
@@ -144,11 +148,11 @@ def _after(record: Record, steps: int, path: Path) -> Record:
     raise InputError(f"{path} has no draft after {steps} steps; choose another --out")
 
 
-def references(inputs: Sequence[Input]) -> list[Output]:
+def references(inputs: Sequence[Input]) -> list[SystemOutput]:
     """The human references, as if a system had written them."""
     return [output_of({"id": i.id, "text": i.given["reference"], "input": i.given}, "the set") for i in inputs]
 
 
-def templates(inputs: Sequence[Input]) -> list[Output]:
+def templates(inputs: Sequence[Input]) -> list[SystemOutput]:
     """The templates as they are, a blank counted as a word: so the paper's row comes out nearest."""
     return [output_of({"id": i.id, "text": i.given["template"], "input": i.given}, "the set") for i in inputs]

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from redraft.experiments.result import CLOSEST, Cell, Grid, Group, Result, Row
+from redraft.experiments.result import CLOSEST, Grid, Result, SampleGroup, TableCell, TableRow
 
 _FIELDS = ("result", "metric", "unit", "row", "system", "note", "column", "ours", "low", "high", "paper", "signature")
 _SAMPLE_FIELDS = ("result", "given", "row", "system", "note", "ours", "paper")
@@ -16,7 +16,7 @@ def number(value: float | None, unit: str) -> str:
     return "-" if value is None else f"{value:.{DIGITS.get(unit, 3)}f}"
 
 
-def interval(cell: Cell, unit: str) -> str:
+def interval(cell: TableCell, unit: str) -> str:
     """The confidence interval, or nothing."""
     if cell.low is None or cell.high is None:
         return ""
@@ -30,7 +30,7 @@ def heading(grid: Grid) -> str:
     return grid.title + (f" ({', '.join(about)})" if about else "")
 
 
-def row_title(row: Row) -> str:
+def row_title(row: TableRow) -> str:
     return f"{row.title} ({row.note})" if row.note else row.title
 
 
@@ -57,12 +57,12 @@ def _grid(grid: Grid) -> str:
     return f"## {heading(grid)}\n\n" + "\n".join(lines)
 
 
-def _ours(cell: Cell, unit: str) -> str:
+def _ours(cell: TableCell, unit: str) -> str:
     found = interval(cell, unit)
     return number(cell.ours, unit) + (f" ({found})" if found else "")
 
 
-def _group(group: Group) -> str:
+def _group(group: SampleGroup) -> str:
     lines = ["| | here | in the paper |", "|---|---|---|"]
     for sample in group.samples:
         ours = _plain(sample.ours) or (f"*{sample.note}*" if sample.note else "-")

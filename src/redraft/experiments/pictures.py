@@ -10,7 +10,7 @@ from redraft.errors import OutputError
 from redraft.experiments.bench import Bench
 from redraft.experiments.outputs import HUMAN
 from redraft.experiments.pages import heading
-from redraft.experiments.result import CLOSEST, Grid, Group, Result, Row
+from redraft.experiments.result import CLOSEST, Grid, Result, SampleGroup, TableRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +80,7 @@ def sentences(result: Result, bench: Bench, path: Path) -> None:
     save(figure, path)
 
 
-def _group_lines(group: Group) -> Iterator[tuple[Sequence[str], dict[str, Any]]]:
+def _group_lines(group: SampleGroup) -> Iterator[tuple[Sequence[str], dict[str, Any]]]:
     """The lines of one input, each with what is in its columns and how it is set."""
     bold: dict[str, Any] = {"fontweight": "bold"}
     yield from (((part,), bold) for part in textwrap.wrap(group.given, sum(width for _, width in _COLUMNS)))
@@ -93,7 +93,7 @@ def _group_lines(group: Group) -> Iterator[tuple[Sequence[str], dict[str, Any]]]
     yield (), {}
 
 
-def short_title(row: Row) -> str:
+def short_title(row: TableRow) -> str:
     """A row's title, and in brackets that there is nothing of ours; the page says why."""
     return f"{row.title} ({row.note.partition(':')[0]})" if row.note else row.title
 

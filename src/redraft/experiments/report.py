@@ -12,7 +12,7 @@ from redraft.experiments import pages, result
 from redraft.experiments.choices import sample_sets
 from redraft.experiments.outputs import HUMAN
 from redraft.experiments.reproduce import ABOUT, EXPERIMENTS
-from redraft.experiments.result import Cell, Grid, Group, Result, Row
+from redraft.experiments.result import Grid, Result, SampleGroup, TableCell, TableRow
 from redraft.files import replacing
 
 _PAGE = Path(__file__).parent / "page"
@@ -135,14 +135,14 @@ def _grid(grid: Grid) -> str:
 <tbody>{rows}</tbody></table></div>"""
 
 
-def _row(row: Row, unit: str, published: bool) -> str:
+def _row(row: TableRow, unit: str, published: bool) -> str:
     note = f"<span class=note>{_e(row.note)}</span>" if row.note else ""
     cells = "".join(_cell(cell, unit, published) for cell in row.cells)
     kind = " class=human" if row.system == HUMAN else ""
     return f'<tr{kind}><th scope="row">{_e(row.title)}{note}</th>{cells}</tr>'
 
 
-def _cell(cell: Cell, unit: str, published: bool) -> str:
+def _cell(cell: TableCell, unit: str, published: bool) -> str:
     interval = pages.interval(cell, unit)
     kind = '"ours none"' if cell.ours is None else "ours"
     ours = f"<td class={kind}>{_shown(cell.ours, unit)}{f'<small>{interval}</small>' if interval else ''}</td>"
@@ -153,7 +153,7 @@ def _shown(value: float | None, unit: str) -> str:
     return "–" if value is None else pages.number(value, unit)
 
 
-def _group(group: Group) -> str:
+def _group(group: SampleGroup) -> str:
     kind = "Template" if group.template else "Keywords"
     rows = "".join(
         f'<tr><th scope="row">{_e(one.title)}</th>'

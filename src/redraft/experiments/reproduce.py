@@ -12,11 +12,11 @@ from redraft.errors import InputError, OutputError
 from redraft.evaluation.judge import find_judge, load_judge
 from redraft.experiments import curves, maps, models, pages, samples, sets, tables
 from redraft.experiments.bench import Bench
-from redraft.experiments.experiment import Experiment, Look, jobs_of
-from redraft.experiments.outputs import Watch, units_missing, write_missing
+from redraft.experiments.experiment import Experiment, OutputRequest, jobs_of
+from redraft.experiments.outputs import ProgressListener, units_missing, write_missing
 from redraft.experiments.result import Result, to_json
-from redraft.experiments.run import Run
-from redraft.experiments.scores import UNITS, Scores, Texts
+from redraft.experiments.run import ReproduceConfig
+from redraft.experiments.scores import UNITS, JudgeTexts, ScoreFile
 from redraft.experiments.systems import SYSTEMS, choose
 from redraft.files import replacing, sha256
 from redraft.models.pack import Pack, open_pack
@@ -31,7 +31,7 @@ EXPERIMENTS = {name: _FOUND[name] for name in (*_ORDER, "figure2", "figure3", "f
 
 
 @dataclass(frozen=True)
-class Rerun:
+class Reproduction:
     """What was made, and the systems that were not run, with the reason."""
 
     results: Sequence[Result]
@@ -45,7 +45,7 @@ def choose_experiments(names: Sequence[str]) -> list[Experiment]:
     return [one for name, one in EXPERIMENTS.items() if ALL in names or name in names]
 
 
-def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
+def reproduce(run: ReproduceConfig, names: Sequence[str], watch: ProgressListener) -> Reproduction | None:
     """Run what is missing and write every page; None where it was stopped, to be gone on with."""
     experiments = choose_experiments(names)
     choose(run.systems)
@@ -62,7 +62,7 @@ def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
         return None
     with _alone(run.out):
         if run.judge:
-            bench.scores = Scores(_scores_path(run, run.judge), run.judge)
+            bench.scores = ScoreFile(_scores_path(run, run.judge), run.judge)
             if not bench.scores.add(_judged(bench, experiments), watch):
                 return None
         watch.say("making the pages")
@@ -71,10 +71,10 @@ def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
             results.append(one.build(bench))
             _write(results[-1], one, bench)
         _write_index(bench)
-    return Rerun(results, {name: why for name in SYSTEMS if (why := bench.absence(name))})
+    return Reproduction(results, {name: why for name in SYSTEMS if (why := bench.absence(name))})
 
 
-def _try_judge(run: Run) -> None:
+def _try_judge(run: ReproduceConfig) -> None:
     """Refuse a judge that cannot be loaded before hours of work; one that was pulled or has scored here can be."""
     if run.judge:
         find_judge(run.judge)
@@ -90,19 +90,19 @@ def _alone(out: Path) -> Iterator[None]:
         yield
 
 
-def _begin(bench: Bench, looks: Sequence[Look], watch: Watch) -> None:
+def _begin(bench: Bench, looks: Sequence[OutputRequest], watch: ProgressListener) -> None:
     """Tell how much there is to do; of the texts that the judge may find new, all."""
     run = bench.run
     num_texts = sum(len(bench.sets[look.set]) for look in looks if bench.has(look.system, look.set)) if run.judge else 0
     watch.begin(units_missing(run, jobs_of(bench, looks), bench.sets) + num_texts * UNITS)
 
 
-def _judged(bench: Bench, experiments: Sequence[Experiment]) -> Texts:
+def _judged(bench: Bench, experiments: Sequence[Experiment]) -> JudgeTexts:
     found = [one.judged(bench, one.looks(bench.run)) for one in experiments]
-    return Texts([text for one in found for text in one.read], [text for one in found for text in one.scored])
+    return JudgeTexts([text for one in found for text in one.read], [text for one in found for text in one.scored])
 
 
-def _claim(run: Run, pack: Pack) -> None:
+def _claim(run: ReproduceConfig, pack: Pack) -> None:
     """Say in the folder what is run there; refuse a folder of another run: outputs must not be mixed."""
     about = {
         "redraft": VERSION,
@@ -131,7 +131,7 @@ def _test_sha256(path: Path) -> str:
     return sha256(path)[:12] if path.is_file() else ""
 
 
-def _scores_path(run: Run, judge: str) -> Path:
+def _scores_path(run: ReproduceConfig, judge: str) -> Path:
     """The file of a judge's scores; those of one name are told apart by where they are."""
     name = "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in Path(judge).name)
     if judge not in SOURCES:

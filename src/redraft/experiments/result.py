@@ -12,7 +12,7 @@ CLOSEST = "closest to 1"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """Our value with its confidence interval, and the paper's; None where there is none."""
 
     ours: float | None = None
@@ -23,12 +23,12 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """``title`` is the paper's, ``note`` says why there is nothing of ours."""
 
     title: str
     system: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     note: str = ""
 
 
@@ -44,11 +44,11 @@ class Grid:
     unit: str
     better: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleRow:
     """What a system wrote here and in the paper; empty where there is nothing."""
 
     title: str
@@ -59,12 +59,12 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SampleGroup:
     """The samples for one input: its keywords, or its template."""
 
     given: str
     template: bool
-    samples: tuple[Sample, ...]
+    samples: tuple[SampleRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Result:
     name: str
     title: str
     grids: tuple[Grid, ...] = ()
-    groups: tuple[Group, ...] = ()
+    groups: tuple[SampleGroup, ...] = ()
     notes: tuple[str, ...] = ()
     alt: str = ""
 
@@ -121,19 +121,19 @@ def _grid(given: Mapping[str, Any]) -> Grid:
     return Grid(**texts, columns=columns, rows=rows)
 
 
-def _row(given: Mapping[str, Any]) -> Row:
+def _row(given: Mapping[str, Any]) -> TableRow:
     texts = {key: _text(given[key]) for key in ("title", "system", "note")}
-    return Row(**texts, cells=tuple(_cell(one) for one in given["cells"]))
+    return TableRow(**texts, cells=tuple(_cell(one) for one in given["cells"]))
 
 
-def _cell(given: Mapping[str, Any]) -> Cell:
+def _cell(given: Mapping[str, Any]) -> TableCell:
     numbers = {key: None if given[key] is None else float(given[key]) for key in ("ours", "low", "high", "paper")}
-    return Cell(**numbers, signature=_text(given["signature"]))
+    return TableCell(**numbers, signature=_text(given["signature"]))
 
 
-def _group(given: Mapping[str, Any]) -> Group:
-    samples = tuple(Sample(**{key: _text(one[key]) for key in Sample.__slots__}) for one in given["samples"])
-    return Group(_text(given["given"]), bool(given["template"]), samples)
+def _group(given: Mapping[str, Any]) -> SampleGroup:
+    samples = tuple(SampleRow(**{key: _text(one[key]) for key in SampleRow.__slots__}) for one in given["samples"])
+    return SampleGroup(_text(given["given"]), bool(given["template"]), samples)
 
 
 def _text(value: Any) -> str:

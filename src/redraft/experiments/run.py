@@ -14,7 +14,7 @@ _LOOKED_AT = (10, 20, 50, 60, 100, 150, 200)
 
 
 @dataclass(frozen=True)
-class Run:
+class ReproduceConfig:
     """``steps`` stand for the paper's 200: rows of fewer steps take their share of them."""
 
     data: Path

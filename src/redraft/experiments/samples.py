@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 from redraft.experiments import paper_samples, sets
 from redraft.experiments.bench import Bench
-from redraft.experiments.experiment import Experiment, Line, all_pairs, nothing
+from redraft.experiments.experiment import Experiment, RowSpec, all_pairs, nothing
 from redraft.experiments.outputs import HUMAN, TEMPLATE
 from redraft.experiments.paper_samples import Printed
 from redraft.experiments.pictures import sentences
-from redraft.experiments.result import Group, Result, Sample
-from redraft.experiments.sets import PAPER_KEYWORDS, PAPER_TEMPLATES, Column
+from redraft.experiments.result import Result, SampleGroup, SampleRow
+from redraft.experiments.sets import PAPER_KEYWORDS, PAPER_TEMPLATES, TestSetColumn
 from redraft.experiments.tables import EARLY, TABLE4, TABLE6
 
 # The rows of the tables of figures; the paper prints sentences for most of them.
-_KEYWORDS = (Line("Human", HUMAN), *(line for line in TABLE6 if line.system != HUMAN))
+_KEYWORDS = (RowSpec("Human", HUMAN), *(line for line in TABLE6 if line.system != HUMAN))
 _TEMPLATES = tuple(line for line in TABLE4 if line.system not in (TEMPLATE, "fb-lm") and line not in EARLY)
 
 
-def _experiment(name: str, title: str, test_set: str, lines: Sequence[Line]) -> Experiment:
+def _experiment(name: str, title: str, test_set: str, lines: Sequence[RowSpec]) -> Experiment:
     def build(bench: Bench) -> Result:
         notes = [f"{bench.run.steps} steps, seed {bench.run.seed}."]
         if test_set == PAPER_KEYWORDS:
@@ -27,25 +27,25 @@ def _experiment(name: str, title: str, test_set: str, lines: Sequence[Line]) -> 
         groups = tuple(_group(bench, printed, test_set, lines) for printed in sets.printed(name))
         return Result(name, title, groups=groups, notes=tuple(notes))
 
-    return Experiment(name, all_pairs(lines, [Column(test_set, "")]), build, nothing, sentences)
+    return Experiment(name, all_pairs(lines, [TestSetColumn(test_set, "")]), build, nothing, sentences)
 
 
-def _group(bench: Bench, printed: Printed, test_set: str, lines: Sequence[Line]) -> Group:
+def _group(bench: Bench, printed: Printed, test_set: str, lines: Sequence[RowSpec]) -> SampleGroup:
     template = printed.given.get("template")
     given = template or ", ".join(printed.given["keywords"])
-    return Group(given, template is not None, tuple(_sample(bench, printed, test_set, line) for line in lines))
+    return SampleGroup(given, template is not None, tuple(_sample(bench, printed, test_set, line) for line in lines))
 
 
-def _sample(bench: Bench, printed: Printed, test_set: str, line: Line) -> Sample:
+def _sample(bench: Bench, printed: Printed, test_set: str, line: RowSpec) -> SampleRow:
     if line.system == HUMAN:
         own = printed in paper_samples.TABLE3  # where the paper prints none
-        return Sample(line.title, HUMAN, printed.reference if own else "", "" if own else printed.reference)
+        return SampleRow(line.title, HUMAN, printed.reference if own else "", "" if own else printed.reference)
     published = printed.outputs.get(line.title, "")
     if not bench.has(line.system, test_set):
         note = bench.lack(line.system, test_set)
-        return Sample(line.title, line.system, paper=published, note=note)
+        return SampleRow(line.title, line.system, paper=published, note=note)
     found = {one.id: one.text for one in bench.outputs(line.system, test_set, line.own_steps(bench.run))}
-    return Sample(line.title, line.system, found[printed.id], published)
+    return SampleRow(line.title, line.system, found[printed.id], published)
 
 
 EXPERIMENTS = (

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.evaluate import Judged
-from redraft.evaluation.judge import Reading, Score, load_judge
-from redraft.experiments.outputs import Watch
+from redraft.evaluation.judge import JudgeReading, JudgeScore, load_judge
+from redraft.experiments.outputs import ProgressListener
 from redraft.models.pull import SOURCES, is_pulled
 from redraft.recipes import RECIPES
 
@@ -29,25 +29,25 @@ def default_judge() -> str | None:
     return next((name for name in sorted(SOURCES, key=deciding.__contains__) if is_pulled(name)), None)
 
 
-class Texts(NamedTuple):
+class JudgeTexts(NamedTuple):
     """What a judge is needed for: texts that it reads with its features, and texts that it only scores."""
 
     read: Sequence[str] = ()
     scored: Sequence[str] = ()
 
 
-class Scores:
+class ScoreFile:
     """Scores by text. The file's first line says whose they are."""
 
     def __init__(self, path: Path, judge: str):
         self._path, self.judge = path, judge
         self.settings: Mapping[str, str] = {}
-        self._readings: dict[str, Reading] = {}
+        self._readings: dict[str, JudgeReading] = {}
         self._read_texts: set[str] = set()  # those whose features were asked for, whether or not the judge has any
         if path.exists():
             self._read()
 
-    def missing(self, texts: Texts) -> list[str]:
+    def missing(self, texts: JudgeTexts) -> list[str]:
         """The different texts that have no score yet, or no features where they are to be read."""
         unread = [one for one in texts.read if one not in self._read_texts]
         return list(dict.fromkeys([*unread, *(one for one in texts.scored if one not in self._readings)]))
@@ -57,7 +57,7 @@ class Scores:
         """Everything that was scored before."""
         return Judged(self._readings, dict(self.settings))
 
-    def add(self, texts: Texts, watch: Watch) -> bool:
+    def add(self, texts: JudgeTexts, watch: ProgressListener) -> bool:
         """Score what is missing; false where it was stopped."""
         left, read = self.missing(texts), set(texts.read)
         if not left:
@@ -120,7 +120,7 @@ class Scores:
             self._read_texts.add(record["text"])
 
 
-def _record(text: str, reading: Reading, *, with_features: bool) -> dict[str, Any]:
+def _record(text: str, reading: JudgeReading, *, with_features: bool) -> dict[str, Any]:
     record = {"text": text, "nll": reading.score.nll, "num_tokens": reading.score.num_tokens}
     if not with_features:
         return record
@@ -129,10 +129,10 @@ def _record(text: str, reading: Reading, *, with_features: bool) -> dict[str, An
     return {**record, "features": base64.b64encode(reading.features.astype("<f2").tobytes()).decode()}
 
 
-def _reading(record: Mapping[str, Any]) -> Reading:
+def _reading(record: Mapping[str, Any]) -> JudgeReading:
     """A reading from its record; ValueError, KeyError or TypeError where it is none."""
-    score = Score(float(record["nll"]), int(record["num_tokens"]))
-    return Reading(score, _features(record.get("features")))
+    score = JudgeScore(float(record["nll"]), int(record["num_tokens"]))
+    return JudgeReading(score, _features(record.get("features")))
 
 
 def _features(given: str | None) -> NDArray[np.float32] | None:

@@ -11,24 +11,25 @@ from redraft.evaluation import testsets
 from redraft.evaluation.testsets import TestSet
 from redraft.experiments import paper_samples
 from redraft.experiments.paper_samples import Printed
+from redraft.models.base import Words
 from redraft.records import constraints_of
 
 TEST, VALIDATION = Path("one-billion-word/test.txt"), Path("one-billion-word/dev.txt")
 PAPER_KEYWORDS, PAPER_TEMPLATES = "paper-keywords", "paper-templates"
-Sets = Mapping[str, Sequence[Input]]
+TestSets = Mapping[str, Sequence[Input]]
 
 
 @dataclass(frozen=True)
-class Column:
+class TestSetColumn:
     """A test set and what a table calls it."""
 
     set: str
     title: str
 
 
-KEYWORDS = tuple(Column(f"keywords-k{k}", f"k={k}") for k in (1, 2, 3, 4))
+KEYWORDS = tuple(TestSetColumn(f"keywords-k{k}", f"k={k}") for k in (1, 2, 3, 4))
 INFILLING = tuple(
-    Column(f"infill-{strategy}-{ratio}", f"{strategy} {ratio} %")
+    TestSetColumn(f"infill-{strategy}-{ratio}", f"{strategy} {ratio} %")
     for strategy in ("middle", "random")
     for ratio in (25, 50, 75)
 )
@@ -54,7 +55,7 @@ def make_sets(names: Iterable[str], data: Path, num: int, seed: int) -> dict[str
     return {name: _inputs(_make(name, sentences, num, seed).inputs) for name in wanted}
 
 
-def _make(name: str, sentences: Sequence[testsets.Words], num: int, seed: int) -> TestSet:
+def _make(name: str, sentences: Sequence[Words], num: int, seed: int) -> TestSet:
     if name in _PRINTED:
         return TestSet(name, tuple(one.input for one in _PRINTED[name]))
     kind, _, rest = name.partition("-")

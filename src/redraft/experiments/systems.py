@@ -19,7 +19,7 @@ NOT_YET = "not there yet"
 
 
 @dataclass(frozen=True)
-class System:
+class ComparedSystem:
     """A name for ``--systems``, the recipe that it is unless it has a way to be opened, the most keywords it takes.
 
     ``pack`` names another pack than the run's: the ablations of the synthetic data differ in the classifier alone.
@@ -35,33 +35,33 @@ class System:
 SYSTEMS = {
     system.name: system
     for system in (
-        System("sep-bf", most_keywords=1),
-        System("asyn-bf", most_keywords=1),
-        System("gbs"),
-        System("l-mcmc-deletion"),
-        System("l-mcmc"),
-        System("l-mcmc-c"),
-        System("x-mcmc"),
-        System("x-mcmc-c"),
-        System("l-mcmc-c-positions"),
-        System("l-mcmc-c-actions"),
-        System("l-mcmc-c-third", "l-mcmc-c", pack="english-third"),
-        System("l-mcmc-c-third-masked", "l-mcmc-c", pack="english-third-masked"),
-        System("l-mcmc-c-third-random", "l-mcmc-c", pack="english-third-random"),
-        System("flm"),
-        System("blm"),
-        System("fb-lm"),
-        System("bayesian-mcmc"),
-        System("tigs-random"),
-        System("tigs-flm"),
-        System("smollm2-mcmc"),  # beyond the paper: a causal model decides
-        System("smollm2-mcmc-c"),
-        System("infiller"),
+        ComparedSystem("sep-bf", most_keywords=1),
+        ComparedSystem("asyn-bf", most_keywords=1),
+        ComparedSystem("gbs"),
+        ComparedSystem("l-mcmc-deletion"),
+        ComparedSystem("l-mcmc"),
+        ComparedSystem("l-mcmc-c"),
+        ComparedSystem("x-mcmc"),
+        ComparedSystem("x-mcmc-c"),
+        ComparedSystem("l-mcmc-c-positions"),
+        ComparedSystem("l-mcmc-c-actions"),
+        ComparedSystem("l-mcmc-c-third", "l-mcmc-c", pack="english-third"),
+        ComparedSystem("l-mcmc-c-third-masked", "l-mcmc-c", pack="english-third-masked"),
+        ComparedSystem("l-mcmc-c-third-random", "l-mcmc-c", pack="english-third-random"),
+        ComparedSystem("flm"),
+        ComparedSystem("blm"),
+        ComparedSystem("fb-lm"),
+        ComparedSystem("bayesian-mcmc"),
+        ComparedSystem("tigs-random"),
+        ComparedSystem("tigs-flm"),
+        ComparedSystem("smollm2-mcmc"),  # beyond the paper: a causal model decides
+        ComparedSystem("smollm2-mcmc-c"),
+        ComparedSystem("infiller"),
     )
 }
 
 
-def steps_of(system: System) -> int:
+def steps_of(system: ComparedSystem) -> int:
     """The steps of a system where the paper's chains take 200."""
     recipe = recipes.RECIPES.get(system.recipe or system.name)
     return paper.STEPS if recipe is None else recipe.steps
@@ -74,7 +74,7 @@ def choose(names: tuple[str, ...]) -> tuple[str, ...]:
     return names or tuple(SYSTEMS)
 
 
-def absence(system: System, pack: Pack) -> str | None:
+def absence(system: ComparedSystem, pack: Pack) -> str | None:
     """Why a system cannot be run with a pack; None where it can."""
     if system.open is not None:
         return None
@@ -91,12 +91,12 @@ def absence(system: System, pack: Pack) -> str | None:
     return f"{NOT_YET}: pack {own.name} has no {' and no '.join(missing)}" if missing else None
 
 
-def open_system(system: System, pack: Pack) -> Author:
+def open_system(system: ComparedSystem, pack: Pack) -> Author:
     """A system, ready to write."""
     if system.open is not None:
         return system.open(pack)
     return open_author(_pack_of(system, pack), recipes.recipe(system.recipe or system.name))
 
 
-def _pack_of(system: System, pack: Pack) -> Pack:
+def _pack_of(system: ComparedSystem, pack: Pack) -> Pack:
     return pack if system.pack is None else open_pack(system.pack)

@@ -4,8 +4,8 @@ from redraft.experiments import paper
 from redraft.experiments.bench import Bench
 from redraft.experiments.experiment import (
     Experiment,
-    Line,
-    Metric,
+    RowSpec,
+    TableMetric,
     all_pairs,
     grid,
     judge_notes,
@@ -21,76 +21,76 @@ from redraft.experiments.result import CLOSEST, Result
 from redraft.experiments.sets import INFILLING, KEYWORDS
 from redraft.experiments.systems import SYSTEMS, steps_of
 
-_HUMAN = Line("Human Reference", HUMAN)
+_HUMAN = RowSpec("Human Reference", HUMAN)
 # Not in the paper: SmolLM2 decides among what the LSTM models propose, or writes into the gaps itself.
 BEYOND = (
-    Line("SmolLM2-MCMC", "smollm2-mcmc", steps_of(SYSTEMS["smollm2-mcmc"])),
-    Line("SmolLM2-MCMC-C", "smollm2-mcmc-c", steps_of(SYSTEMS["smollm2-mcmc-c"])),
-    Line("Infiller", "infiller"),
+    RowSpec("SmolLM2-MCMC", "smollm2-mcmc", steps_of(SYSTEMS["smollm2-mcmc"])),
+    RowSpec("SmolLM2-MCMC-C", "smollm2-mcmc-c", steps_of(SYSTEMS["smollm2-mcmc-c"])),
+    RowSpec("Infiller", "infiller"),
 )
 TABLE1 = (
     _HUMAN,
-    Line("sep-B/F", "sep-bf"),
-    Line("asyn-B/F", "asyn-bf"),
-    Line("GBS", "gbs"),
-    Line("CGMH", "l-mcmc-deletion", 200),
-    Line("L-MCMC w/ deletion", "l-mcmc-deletion", 200),
-    Line("L-MCMC", "l-mcmc", 200),
-    Line("L-MCMC-C", "l-mcmc-c", 50),
-    Line("L-MCMC-C", "l-mcmc-c", 200),
-    Line("X-MCMC", "x-mcmc", 200),
-    Line("X-MCMC-C", "x-mcmc-c", 60),
-    Line("X-MCMC-C", "x-mcmc-c", 200),
+    RowSpec("sep-B/F", "sep-bf"),
+    RowSpec("asyn-B/F", "asyn-bf"),
+    RowSpec("GBS", "gbs"),
+    RowSpec("CGMH", "l-mcmc-deletion", 200),
+    RowSpec("L-MCMC w/ deletion", "l-mcmc-deletion", 200),
+    RowSpec("L-MCMC", "l-mcmc", 200),
+    RowSpec("L-MCMC-C", "l-mcmc-c", 50),
+    RowSpec("L-MCMC-C", "l-mcmc-c", 200),
+    RowSpec("X-MCMC", "x-mcmc", 200),
+    RowSpec("X-MCMC-C", "x-mcmc-c", 60),
+    RowSpec("X-MCMC-C", "x-mcmc-c", 200),
     *BEYOND,
 )
 TABLE2 = (
     _HUMAN,
-    Line("L-MCMC-C", "l-mcmc-c"),
-    Line("- prior for actions", "l-mcmc-c-positions"),
-    Line("- prior for positions", "l-mcmc-c-actions"),
-    Line("- size of dataset", "l-mcmc-c-third"),
-    Line("-- random", "l-mcmc-c-third-masked"),
-    Line("-- masked LM", "l-mcmc-c-third-random"),
-    Line("L-MCMC", "l-mcmc"),
+    RowSpec("L-MCMC-C", "l-mcmc-c"),
+    RowSpec("- prior for actions", "l-mcmc-c-positions"),
+    RowSpec("- prior for positions", "l-mcmc-c-actions"),
+    RowSpec("- size of dataset", "l-mcmc-c-third"),
+    RowSpec("-- random", "l-mcmc-c-third-masked"),
+    RowSpec("-- masked LM", "l-mcmc-c-third-random"),
+    RowSpec("L-MCMC", "l-mcmc"),
 )
 # Not in the paper: blanks grow with the steps, so BLEU has its best early where few words are missing.
-EARLY = (Line("L-MCMC", "l-mcmc", 50), Line("L-MCMC-C", "l-mcmc-c", 50))
+EARLY = (RowSpec("L-MCMC", "l-mcmc", 50), RowSpec("L-MCMC-C", "l-mcmc-c", 50))
 TABLE4 = (
     _HUMAN,
-    Line("Template", TEMPLATE),
-    Line("FLM", "flm"),
-    Line("BLM", "blm"),
-    Line("F+B LM", "fb-lm"),
-    Line("Bayesian MCMC", "bayesian-mcmc"),
-    Line("TIGS (strategy 1)", "tigs-random"),
-    Line("TIGS (strategy 2)", "tigs-flm"),
-    Line("L-MCMC", "l-mcmc"),
-    Line("L-MCMC-C", "l-mcmc-c"),
+    RowSpec("Template", TEMPLATE),
+    RowSpec("FLM", "flm"),
+    RowSpec("BLM", "blm"),
+    RowSpec("F+B LM", "fb-lm"),
+    RowSpec("Bayesian MCMC", "bayesian-mcmc"),
+    RowSpec("TIGS (strategy 1)", "tigs-random"),
+    RowSpec("TIGS (strategy 2)", "tigs-flm"),
+    RowSpec("L-MCMC", "l-mcmc"),
+    RowSpec("L-MCMC-C", "l-mcmc-c"),
     *EARLY,
     *BEYOND,
 )
 TABLE6 = (
     _HUMAN,
-    Line("sep-B/F", "sep-bf"),
-    Line("asyn-B/F", "asyn-bf"),
-    Line("GBS", "gbs"),
-    Line("CGMH", "l-mcmc-deletion"),
-    Line("L-MCMC", "l-mcmc"),
-    Line("L-MCMC-C", "l-mcmc-c"),
-    Line("X-MCMC", "x-mcmc"),
-    Line("X-MCMC-C", "x-mcmc-c"),
+    RowSpec("sep-B/F", "sep-bf"),
+    RowSpec("asyn-B/F", "asyn-bf"),
+    RowSpec("GBS", "gbs"),
+    RowSpec("CGMH", "l-mcmc-deletion"),
+    RowSpec("L-MCMC", "l-mcmc"),
+    RowSpec("L-MCMC-C", "l-mcmc-c"),
+    RowSpec("X-MCMC", "x-mcmc"),
+    RowSpec("X-MCMC-C", "x-mcmc-c"),
     *BEYOND,
 )
 _CGMH = "CGMH is the authors' program in the paper; here it is L-MCMC w/ deletion, so both rows are the same outputs."
 _SENSE = (
-    Metric("two_sample_accuracy", "Two-sample accuracy (50 %: cannot be told from human text)", "%", "lower", {}),
-    Metric("self_bleu4_to_human", "Self-BLEU-4 as a ratio to the human reference", "", CLOSEST, {}),
-    Metric("distinct2_to_human", "Distinct-2 as a ratio to the human reference", "", CLOSEST, {}),
-    Metric("entropy4_to_human", "Entropy-4 as a ratio to the human reference", "", CLOSEST, {}),
-    Metric("length_to_human", "Length as a ratio to the human reference", "", CLOSEST, {}),
-    Metric("stock_phrases", "Outputs with one of the ten most common 4-grams", "%", "lower", {}),
+    TableMetric("two_sample_accuracy", "Two-sample accuracy (50 %: cannot be told from human text)", "%", "lower", {}),
+    TableMetric("self_bleu4_to_human", "Self-BLEU-4 as a ratio to the human reference", "", CLOSEST, {}),
+    TableMetric("distinct2_to_human", "Distinct-2 as a ratio to the human reference", "", CLOSEST, {}),
+    TableMetric("entropy4_to_human", "Entropy-4 as a ratio to the human reference", "", CLOSEST, {}),
+    TableMetric("length_to_human", "Length as a ratio to the human reference", "", CLOSEST, {}),
+    TableMetric("stock_phrases", "Outputs with one of the ten most common 4-grams", "%", "lower", {}),
 )
-_FIT = Metric("keyword_fit_to_human", "Keyword fit as a ratio to the human reference", "", CLOSEST, {})
+_FIT = TableMetric("keyword_fit_to_human", "Keyword fit as a ratio to the human reference", "", CLOSEST, {})
 _ABOUT_SENSE = (
     "A low NLL is no merit: a sentence of stock phrases has one below human text. So NLL is compared with that of the "
     "human reference, and a classifier on the judge's states says how easily outputs are told from human sentences."
@@ -105,14 +105,14 @@ def _inputs(bench: Bench) -> str:
 def _table1(bench: Bench) -> Result:
     stated = paper.TABLE1
     metrics = (
-        Metric("bleu2_corpus", "BLEU-2, corpus level", "%", "higher", stated["bleu2"]),
-        Metric("bleu2_sentence", "BLEU-2, mean of sentences", "%", "higher", stated["bleu2"]),
-        Metric("people", "Human evaluation", "", "higher", stated["people"]),
-        Metric("self_bleu4", "Self-BLEU-4", "%", "lower", stated["self_bleu4"]),
-        Metric("distinct2", "Distinct-2", "%", "higher", stated["distinct2"]),
-        Metric("entropy4", "Entropy-4", "nats", "higher", stated["entropy4"]),
-        Metric("coverage", "Outputs with all keywords", "%", "higher", {}),
-        Metric("length", "Length", "words", "", {}),
+        TableMetric("bleu2_corpus", "BLEU-2, corpus level", "%", "higher", stated["bleu2"]),
+        TableMetric("bleu2_sentence", "BLEU-2, mean of sentences", "%", "higher", stated["bleu2"]),
+        TableMetric("people", "Human evaluation", "", "higher", stated["people"]),
+        TableMetric("self_bleu4", "Self-BLEU-4", "%", "lower", stated["self_bleu4"]),
+        TableMetric("distinct2", "Distinct-2", "%", "higher", stated["distinct2"]),
+        TableMetric("entropy4", "Entropy-4", "nats", "higher", stated["entropy4"]),
+        TableMetric("coverage", "Outputs with all keywords", "%", "higher", {}),
+        TableMetric("length", "Length", "words", "", {}),
         *_SENSE,
         _FIT,
     )
@@ -142,10 +142,10 @@ def _table2(bench: Bench) -> Result:
 def _table4(bench: Bench) -> Result:
     stated = paper.TABLE4
     metrics = (
-        Metric("bleu4_corpus", "BLEU-4, corpus level", "%", "higher", stated["bleu4"]),
-        Metric("bleu4_corpus_no_bp", "BLEU-4 without brevity penalty", "%", "higher", stated["bleu4_no_bp"]),
-        Metric("coverage", "Outputs with all given words", "%", "higher", {}),
-        Metric("length", "Length", "words", "", {}),
+        TableMetric("bleu4_corpus", "BLEU-4, corpus level", "%", "higher", stated["bleu4"]),
+        TableMetric("bleu4_corpus_no_bp", "BLEU-4 without brevity penalty", "%", "higher", stated["bleu4_no_bp"]),
+        TableMetric("coverage", "Outputs with all given words", "%", "higher", {}),
+        TableMetric("length", "Length", "words", "", {}),
         *_SENSE,
     )
     fluency = grid(bench, nll(bench, stated["nll"]), TABLE4, INFILLING)
@@ -166,11 +166,11 @@ def _table4(bench: Bench) -> Result:
 
 def _table6(bench: Bench) -> Result:
     metrics = (
-        Metric("repetition_any_content", "Any clause, content words", "%", "lower", paper.TABLE6),
-        Metric("repetition_any", "Any clause, all words", "%", "lower", paper.TABLE6),
-        Metric("repetition_unigram", "A word more than three times", "%", "lower", {}),
-        Metric("repetition_bigram", "A bigram more than twice", "%", "lower", {}),
-        Metric("repetition_trigram", "A trigram more than once", "%", "lower", {}),
+        TableMetric("repetition_any_content", "Any clause, content words", "%", "lower", paper.TABLE6),
+        TableMetric("repetition_any", "Any clause, all words", "%", "lower", paper.TABLE6),
+        TableMetric("repetition_unigram", "A word more than three times", "%", "lower", {}),
+        TableMetric("repetition_bigram", "A bigram more than twice", "%", "lower", {}),
+        TableMetric("repetition_trigram", "A trigram more than once", "%", "lower", {}),
     )
     notes = (
         _inputs(bench),

@@ -18,7 +18,7 @@ from redraft.models.base import Slot, Words
 from redraft.models.vocabulary import Vocabulary
 from redraft.sentence import Action
 from redraft.synthesis.labels import Labelled, added, dropped, replaced, segment
-from redraft.synthesis.recipes import NUM_DRAWS, Fault, Plan, Recipe, plan
+from redraft.synthesis.recipes import NUM_DRAWS, Corruption, CorruptionRecipe, Fault, plan
 from redraft.synthesis.words import Method, WordSource
 
 _PER_COUNT = 4  # numbers that the generator makes for each value of its counter
@@ -40,8 +40,8 @@ class _Job(NamedTuple):
 
     source: int
     method: Method
-    recipe: Recipe
-    plan: Plan
+    recipe: CorruptionRecipe
+    plan: Corruption
     words: Words
 
     def slot(self, fault: Fault) -> Slot:
@@ -79,7 +79,7 @@ class Corruptor:
     def __init__(
         self,
         seed: int,
-        recipes: Sequence[Recipe],
+        recipes: Sequence[CorruptionRecipe],
         sources_of_words: Mapping[Method, WordSource],
         vocabulary: Vocabulary,
     ):

@@ -13,7 +13,7 @@ _MENDED_BY = (Action.REPLACE, Action.INSERT, Action.DELETE)
 
 
 @dataclass(frozen=True)
-class Recipe:
+class CorruptionRecipe:
     """How to spoil a sentence so that ``action`` would mend it.
 
     name         as it is stored with the instance
@@ -29,23 +29,23 @@ class Recipe:
 
 
 PAPER = (
-    Recipe("replace-segment", Action.REPLACE, 6),
-    Recipe("insert-segment", Action.INSERT, 4),
-    Recipe("delete-segment", Action.DELETE, 6),
-    Recipe("replace-whole", Action.REPLACE),
-    Recipe("insert-whole", Action.INSERT),
-    Recipe("delete-whole", Action.DELETE),
+    CorruptionRecipe("replace-segment", Action.REPLACE, 6),
+    CorruptionRecipe("insert-segment", Action.INSERT, 4),
+    CorruptionRecipe("delete-segment", Action.DELETE, 6),
+    CorruptionRecipe("replace-whole", Action.REPLACE),
+    CorruptionRecipe("insert-whole", Action.INSERT),
+    CorruptionRecipe("delete-whole", Action.DELETE),
 )
 # Not in the paper: drafts as bare as those that a chain starts from.
 HEAVY_INSERT = (
-    Recipe("heavy-insert-segment", Action.INSERT, 4, (0.15, 0.90)),
-    Recipe("heavy-insert-whole", Action.INSERT, None, (0.15, 0.90)),
+    CorruptionRecipe("heavy-insert-segment", Action.INSERT, 4, (0.15, 0.90)),
+    CorruptionRecipe("heavy-insert-whole", Action.INSERT, None, (0.15, 0.90)),
 )
 # Not in the paper either: drafts with several faults, as those in the middle of a chain. They teach faster, too: of the
 # paper's instances one word in 23 is a wrong one, of these one in seven.
 MIXED = (
-    Recipe("mixed-segment", None, 6, (0.10, 0.33)),
-    Recipe("mixed-whole", None, None, (0.10, 0.33)),
+    CorruptionRecipe("mixed-segment", None, 6, (0.10, 0.33)),
+    CorruptionRecipe("mixed-whole", None, None, (0.10, 0.33)),
 )
 RECIPES = {"paper": PAPER, "heavy-insert": HEAVY_INSERT, "mixed": MIXED}
 
@@ -58,7 +58,7 @@ class Fault(NamedTuple):
     draw: float  # chooses the wrong word
 
 
-class Plan(NamedTuple):
+class Corruption(NamedTuple):
     """What a recipe does to one sentence: the segment, then its faults from the last to the first."""
 
     start: int
@@ -66,7 +66,7 @@ class Plan(NamedTuple):
     faults: tuple[Fault, ...]
 
 
-def plan(recipe: Recipe, num_words: int, draws: Sequence[float]) -> Plan:
+def plan(recipe: CorruptionRecipe, num_words: int, draws: Sequence[float]) -> Corruption:
     """Turn uniform numbers in [0, 1) into places of a sentence of ``num_words`` words."""
     start, end = 0, num_words
     if recipe.min_segment is not None:
@@ -75,16 +75,16 @@ def plan(recipe: Recipe, num_words: int, draws: Sequence[float]) -> Plan:
         end = start + size
     size = end - start
     if recipe.action is None:
-        return Plan(start, end, _mixed(recipe, size, draws))
+        return Corruption(start, end, _mixed(recipe, size, draws))
     if recipe.action is Action.INSERT:
         places = frozenset(_order(size, draws)[: _num(recipe, size, draws)])
     else:
         num_places = size if recipe.action is Action.REPLACE else size + 1
         places = frozenset({int(draws[2] * num_places)})
-    return Plan(start, end, (Fault(recipe.action, places, draws[3]),))
+    return Corruption(start, end, (Fault(recipe.action, places, draws[3]),))
 
 
-def _num(recipe: Recipe, size: int, draws: Sequence[float]) -> int:
+def _num(recipe: CorruptionRecipe, size: int, draws: Sequence[float]) -> int:
     low, high = recipe.share
     # The epsilon keeps 0.15 * 20 at 3, whatever its binary digits.
     return min(max(1, int((low + draws[2] * (high - low)) * size + 1e-9)), size - 1)
@@ -95,7 +95,7 @@ def _order(size: int, draws: Sequence[float]) -> list[int]:
     return sorted(range(size), key=lambda position: draws[_KEYS + position])
 
 
-def _mixed(recipe: Recipe, size: int, draws: Sequence[float]) -> tuple[Fault, ...]:
+def _mixed(recipe: CorruptionRecipe, size: int, draws: Sequence[float]) -> tuple[Fault, ...]:
     """Faults of all kinds, no two side by side: a label must not hide another."""
     chosen: set[int] = set()
     num = _num(recipe, size, draws)

@@ -19,7 +19,7 @@ SPLITS = ("train", "valid")
 FORMAT = "redraft synthetic data 1"
 
 
-class Row(NamedTuple):
+class StoredInstance(NamedTuple):
     """An instance as it is read back. ``labels`` are those of BOS, the words and EOS."""
 
     words: list[str]
@@ -57,16 +57,16 @@ def shard_paths(folder: Path, split: str) -> list[Path]:
     return found
 
 
-def read_shard(path: Path) -> Iterator[Row]:
+def read_shard(path: Path) -> Iterator[StoredInstance]:
     """The instances of a shard, each checked: as many labels as words and two more, all of them known."""
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        columns = parquet.read_table(path, columns=list(Row._fields)).to_pydict()
+        columns = parquet.read_table(path, columns=list(StoredInstance._fields)).to_pydict()
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise InputError(f"{path} is not a shard of synthetic data: {error}") from error
-    for number, row in enumerate(map(Row, *(columns[name] for name in Row._fields))):
+    for number, row in enumerate(map(StoredInstance, *(columns[name] for name in StoredInstance._fields))):
         if len(row.labels) != len(row.words) + 2:
             raise InputError(
                 f"{path}, row {number}: {len(row.labels)} labels do not fit {len(row.words)} words, BOS and EOS; "

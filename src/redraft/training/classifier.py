@@ -39,19 +39,21 @@ from redraft.synthesis.shards import SPLITS, check_shards, read_card, read_shard
 from redraft.synthesis.words import Method
 from redraft.training.label_scores import LabelScores
 from redraft.training.lm import Batches
-from redraft.training.loop import BEST, Plan, train
+from redraft.training.loop import BEST, Schedule, train
 from redraft.training.muon import optimizers
 from redraft.training.processes import WHOLE, Share
 
 IGNORED = 255  # the label of a piece that does not begin a word, and of BOS
 LEARNING_RATE = 2e-3  # from scratch; the paper's 1e-5 is for a model that was trained before
 FINE_TUNING_RATE = 1e-4
-Base = Path | Pack | None  # where a classifier's words come from: pieces, a pack's LSTM models, its own folder
+ClassifierBase = (
+    Path | Pack | None
+)  # where a classifier's words come from: pieces, a pack's LSTM models, its own folder
 _SELECTION = 6000  # validation sentences that choose the best checkpoint; the scores are of all of them
 
 
 @dataclass(frozen=True)
-class Tagged:
+class LabelledPieces:
     """Instances in pieces: ``labels`` has one for every piece, ``methods`` one for every sentence."""
 
     pieces: Encoded
@@ -67,7 +69,7 @@ class Tagged:
         return int((self.labels != IGNORED).sum())
 
 
-def read_tagged(folder: Path, split: str, splitter: Splitter) -> Tagged:
+def read_tagged(folder: Path, split: str, splitter: Splitter) -> LabelledPieces:
     """All instances of a split, in pieces. The first piece of a word carries its label."""
     encoder = PieceEncoder(splitter)
     kind = np.uint16 if splitter.size <= 1 << 16 else np.int32
@@ -89,7 +91,7 @@ def read_tagged(folder: Path, split: str, splitter: Splitter) -> Tagged:
             methods.append(row.method)
         ids.append(np.array(shard_ids, kind))
         labels.append(np.array(shard_labels, np.uint8))
-    return Tagged(Encoded(np.concatenate(ids), np.cumsum(lengths)), np.concatenate(labels), np.array(methods))
+    return LabelledPieces(Encoded(np.concatenate(ids), np.cumsum(lengths)), np.concatenate(labels), np.array(methods))
 
 
 class ClassifierTask:
@@ -99,8 +101,8 @@ class ClassifierTask:
         self,
         network: nn.Module,
         splitter: Splitter,
-        train_data: Tagged,
-        valid_data: Tagged,
+        train_data: LabelledPieces,
+        valid_data: LabelledPieces,
         *,
         batch_pieces: int = 3072,
         seed: int = 0,
@@ -148,7 +150,7 @@ class ClassifierTask:
         return {"lack of macro-F1": 1 - score(self._network, self._valid, rows, self._splitter.padding).macro_f1}
 
 
-def batch(data: Tagged, rows: Sequence[int] | NDArray[np.int64], padding: int) -> tuple[Tensor, Tensor, Tensor]:
+def batch(data: LabelledPieces, rows: Sequence[int] | NDArray[np.int64], padding: int) -> tuple[Tensor, Tensor, Tensor]:
     """Ids, which of them are real, and labels, each [rows, time]."""
     spans = [slice(*data.pieces.starts[row : row + 2]) for row in rows]
     ids, real = padded([data.pieces.ids[span] for span in spans], padding)
@@ -156,7 +158,7 @@ def batch(data: Tagged, rows: Sequence[int] | NDArray[np.int64], padding: int) -
     return ids, real, labels
 
 
-def score(network: nn.Module, data: Tagged, rows: NDArray[np.int64], padding: int) -> LabelScores:
+def score(network: nn.Module, data: LabelledPieces, rows: NDArray[np.int64], padding: int) -> LabelScores:
     """How well the labels of some sentences are predicted."""
     counts = np.zeros(len(LABELS) ** 2, dtype=np.int64)
     with torch.inference_mode():
@@ -168,7 +170,7 @@ def score(network: nn.Module, data: Tagged, rows: NDArray[np.int64], padding: in
     return LabelScores(counts.reshape(len(LABELS), len(LABELS)))
 
 
-def score_sets(network: nn.Module, data: Tagged, padding: int) -> dict[str, LabelScores]:
+def score_sets(network: nn.Module, data: LabelledPieces, padding: int) -> dict[str, LabelScores]:
     """Scores on the masked-LM, the random and the whole validation set; a set without sentences is left out."""
     rows = {method.value: np.flatnonzero(data.methods == method.value) for method in Method}
     scores = {name: score(network, data, found, padding) for name, found in rows.items() if len(found)}
@@ -197,7 +199,7 @@ def new_reading_classifier(
 
 def _start(
     init: Path | None, pieces: Path | None, readers: Pack | None, shape: Mapping[str, Any] | None, seed: int
-) -> tuple[nn.Module, Splitter, Base]:
+) -> tuple[nn.Module, Splitter, ClassifierBase]:
     """An untrained classifier, or another model's weights; one over readings goes on with those of ``readers``."""
     if init is not None and pieces is None and read_config(init).get("model_type") == OVER_READINGS:
         pack = readers or open_pack(DEFAULT)
@@ -257,13 +259,13 @@ def _from_hub(folder: Path) -> tuple[nn.Module, Splitter]:
     return HubNetwork(model, tokenizer), HubPieces(tokenizer)
 
 
-def _sha256(base: Base) -> str:
+def _sha256(base: ClassifierBase) -> str:
     if base is None:
         return ""
     return readers_sha256(base) if isinstance(base, Pack) else sha256(base)
 
 
-def save_classifier(network: nn.Module, folder: Path, base: Base = None) -> None:
+def save_classifier(network: nn.Module, folder: Path, base: ClassifierBase = None) -> None:
     """Write a classifier as transformers would; a compact XLNet in half precision."""
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(network, HubNetwork):
@@ -326,7 +328,7 @@ def train_classifier(
         network, splitter, train_data, valid_data, batch_pieces=batch_pieces, seed=seed, identity=identity
     )
     rate = learning_rate or (FINE_TUNING_RATE if init else LEARNING_RATE)
-    plan = Plan(max(1, int(epochs * train_data.num_words)), rate, seed=seed)
+    plan = Schedule(max(1, int(epochs * train_data.num_words)), rate, seed=seed)
     train(task, plan, out, quiet=quiet)
     network.load_state_dict(load_file(out / BEST))
     network.eval()
@@ -336,7 +338,7 @@ def train_classifier(
     return scores
 
 
-def _write_card(out: Path, data: dict[str, Any], plan: Plan, scores: dict[str, LabelScores]) -> None:
+def _write_card(out: Path, data: dict[str, Any], plan: Schedule, scores: dict[str, LabelScores]) -> None:
     content = {
         "data": {key: value for key, value in data.items() if key != "shards"},
         "training": {"words": plan.num_tokens, "learning_rate": plan.learning_rate, "seed": plan.seed},

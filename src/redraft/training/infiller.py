@@ -15,7 +15,7 @@ from redraft.models.causal_line import CausalLine, Tokens
 from redraft.models.hub import fingerprint
 from redraft.models.pull import SOURCES, pulled
 from redraft.training.infilling import InfillExample, InfillText, PromptKind, TextShare
-from redraft.training.loop import BEST, Plan, train
+from redraft.training.loop import BEST, Schedule, train
 from redraft.training.lora import LoraLlama
 from redraft.training.processes import WHOLE, Share
 
@@ -141,7 +141,7 @@ def train_infiller(
     task = InfillerTask(folder, lead, text, held_out, config)
     if init is not None:
         task.start_from(load_adapter(init))
-    plan = Plan(config.num_tokens, config.learning_rate, 0.03, validate_every=_VALIDATE_EVERY, seed=config.seed)
+    plan = Schedule(config.num_tokens, config.learning_rate, 0.03, validate_every=_VALIDATE_EVERY, seed=config.seed)
     best = train(task, plan, out, quiet=quiet)
     task.module.load_state_dict(load_file(out / BEST))
     layers = task.module.deltas()

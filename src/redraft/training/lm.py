@@ -19,7 +19,7 @@ from redraft.errors import CorpusError
 from redraft.files import replacing
 from redraft.models.lstm import LstmConfig, LstmLM
 from redraft.models.vocabulary import END, START, UNKNOWN, Vocabulary
-from redraft.training.loop import Plan, train
+from redraft.training.loop import Schedule, train
 from redraft.training.processes import WHOLE, Share, join
 from redraft.training.progress import counted
 from redraft.version import VERSION
@@ -247,5 +247,5 @@ def train_lm(
     """Train a model on a corpus, or go on with it; returns the best NLL per word on held-out sentences."""
     with join().first_before_others():
         data = prepare(folder, num_words, cache or out / "corpus.npz", quiet=quiet)
-    plan = Plan(num_tokens=num_tokens, learning_rate=_LEARNING_RATE)
+    plan = Schedule(num_tokens=num_tokens, learning_rate=_LEARNING_RATE)
     return train(LmTask(data, direction), plan, out, quiet=quiet)

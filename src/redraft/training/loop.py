@@ -28,7 +28,7 @@ CHECKPOINT, BEST, LOG = "checkpoint.pt", "best.safetensors", "log.csv"
 _FIELDS = ("step", "tokens", "seconds", "tokens_per_second", "learning_rate", "train_loss", "valid_loss", "valid_parts")
 
 
-class Task(Protocol):
+class TrainingTask(Protocol):
     """What can be trained."""
 
     @property
@@ -52,7 +52,7 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Schedule:
     """How long and how fast. Learning rate: up over ``warmup``, then down along a cosine to a hundredth."""
 
     num_tokens: int
@@ -86,7 +86,7 @@ class _Run:
     planned: int = 0  # the tokens that the schedule was made for
 
 
-def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
+def train(task: TrainingTask, plan: Schedule, out: Path, *, quiet: bool = False) -> float:
     """Train until the plan's tokens are seen; return the best validation loss. Call again to resume.
 
     An interrupt waits for the end of a step: what is saved is a state that an undisturbed run would have had, too.
@@ -122,7 +122,7 @@ def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
     return run.best
 
 
-def _step(task: Task, plan: Plan, run: _Run, processes: Processes) -> None:
+def _step(task: TrainingTask, plan: Schedule, run: _Run, processes: Processes) -> None:
     started = time.perf_counter()
     # Dropout has no generator of its own; the shares of a batch are not dropped alike.
     torch.manual_seed(plan.seed * 1_000_003 + run.step + (processes.share.index << 40))
@@ -149,7 +149,9 @@ def _step(task: Task, plan: Plan, run: _Run, processes: Processes) -> None:
     run.seconds += time.perf_counter() - started
 
 
-def _validate(task: Task, plan: Plan, run: _Run, processes: Processes, out: Path, log: "_Log | None") -> None:
+def _validate(
+    task: TrainingTask, plan: Schedule, run: _Run, processes: Processes, out: Path, log: "_Log | None"
+) -> None:
     """Done by the first process; the others wait for its result."""
     task.module.eval()
     with torch.inference_mode():
@@ -167,7 +169,7 @@ def _validate(task: Task, plan: Plan, run: _Run, processes: Processes, out: Path
         log.write(run, plan.rate(run.tokens), loss, parts)
 
 
-def _save(task: Task, plan: Plan, run: _Run, out: Path) -> None:
+def _save(task: TrainingTask, plan: Schedule, run: _Run, out: Path) -> None:
     checkpoint = {
         "settings": {**task.settings, "learning_rate": plan.learning_rate, "seed": plan.seed},
         "run": vars(run),
@@ -182,7 +184,7 @@ def _save(task: Task, plan: Plan, run: _Run, out: Path) -> None:
             raise OutputError(f"cannot write {out / CHECKPOINT}: {told}; free some space and run again") from error
 
 
-def _resume(task: Task, plan: Plan, out: Path) -> _Run:
+def _resume(task: TrainingTask, plan: Schedule, out: Path) -> _Run:
     if not (out / CHECKPOINT).exists():
         return _Run()
     checkpoint = torch.load(out / CHECKPOINT, weights_only=True)

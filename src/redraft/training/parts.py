@@ -28,7 +28,7 @@ from redraft.training.lm import known_words, mean_over, word_nll
 from redraft.training.xlnet import by_words, encode, nll_by_order, piece_nll
 
 _Network = TypeVar("_Network", bound=nn.Module)
-Sets = Mapping[str, Sequence[str]]  # sentences to measure on, by what they are called
+SentenceSets = Mapping[str, Sequence[str]]  # sentences to measure on, by what they are called
 _NOTE_KNOWN = "Nats per word and sentence end, over the words that the LSTM models know; these are in 8 bits already."
 _NOTE = "Nats per word and sentence end, every word spelt out in pieces; masked: per piece, given all the others."
 
@@ -61,7 +61,7 @@ class Additions:
             check_labels(self.classifier, read_config(self.classifier))
 
 
-def add_parts(base: Pack, out: Path, added: Additions, sets: Sets) -> Pack:
+def add_parts(base: Pack, out: Path, added: Additions, sets: SentenceSets) -> Pack:
     """A copy of a pack in the folder ``out`` with more models in it, in place of those that did the same.
 
     What cannot be added leaves nothing behind.
@@ -116,7 +116,7 @@ def _add(
     xlnets: Sequence[_Xlnet],
     added: Additions,
     classifier: Classifier | None,
-    sets: Sets,
+    sets: SentenceSets,
 ) -> Pack:
     """Everything is loaded by now."""
     parts, card = dict(base.parts), dict(base.card)
@@ -179,7 +179,9 @@ def _beside_lstm(base: Pack, xlnet: _Xlnet, lines: Sequence[str]) -> dict[str, A
     return result
 
 
-def _classifier(out: Path, source: Path, loaded: Classifier, sets: Sets) -> tuple[dict[str, Any], dict[str, Any]]:
+def _classifier(
+    out: Path, source: Path, loaded: Classifier, sets: SentenceSets
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Entry and card of a classifier: a compact XLNet in 8 bits, any other encoder in half precision."""
     card = read_card(source)
     _clear(out / CLASSIFIER)
@@ -203,7 +205,7 @@ def _infiller(out: Path, source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"kind": "lora", "folder": INFILLER}, {**about, **read_card(source)}
 
 
-def _changed(before: Classifier, after: Classifier, sets: Sets) -> dict[str, dict[str, float]]:
+def _changed(before: Classifier, after: Classifier, sets: SentenceSets) -> dict[str, dict[str, float]]:
     """How many words of a set get another likeliest label, and how far probabilities move on average."""
     result = {}
     for name, lines in sets.items():

@@ -34,7 +34,7 @@ class _Place(NamedTuple):
     starts: list[int]
 
 
-class Taught(NamedTuple):
+class TeacherBatch(NamedTuple):
     """Sentences that are read in one order, and how many predictions are made of them."""
 
     order: Order
@@ -88,7 +88,7 @@ class Teacher:
         own[pieces, :width] = given[:, :width] * (own.std() / given.std())
 
     @torch.no_grad()
-    def lesson(self, parts: Sequence[Taught], columns: Columns) -> "Lesson":
+    def lesson(self, parts: Sequence[TeacherBatch], columns: Columns) -> "SoftTargets":
         """Its share of what should be predicted of parts of a batch, one after the other."""
         starts = np.cumsum([0, *(part.num for part in parts)]).tolist()
         spoken = []
@@ -101,9 +101,9 @@ class Teacher:
                 places = torch.full((starts[-1],), -1)
                 places[torch.cat([rows + start for start, _, rows in heard])] = torch.arange(len(states))
                 spoken.append((self._view(order, columns), states, places))
-        return Lesson(spoken, starts[-1], len(columns.ids))
+        return SoftTargets(spoken, starts[-1], len(columns.ids))
 
-    def _hear(self, part: Taught) -> tuple[Tensor, Tensor]:
+    def _hear(self, part: TeacherBatch) -> tuple[Tensor, Tensor]:
         """Its states [spoken, d] where it speaks, and which predictions of the part these are [spoken]."""
         found = [self._place(sentence, part.order) for sentence in part.sentences]
         longest = 1 + max((len(place.words) for place in found if place), default=0)
@@ -173,7 +173,7 @@ class _View(NamedTuple):
         return result.div_(result.sum(1, keepdim=True))
 
 
-class Lesson:
+class SoftTargets:
     """What a teacher says of the predictions of a batch, worked out when they are asked for."""
 
     def __init__(self, spoken: Sequence[tuple[_View, Tensor, Tensor]], num: int, num_columns: int):

@@ -23,11 +23,11 @@ from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.xlnet import Order, XlnetConfig, XlnetLM
 from redraft.models.xlnet_files import load_xlnet, save_xlnet
 from redraft.training.lm import MAX_WORDS, Batches, in_text_order
-from redraft.training.loop import BEST, Plan, train
+from redraft.training.loop import BEST, Schedule, train
 from redraft.training.muon import optimizers
 from redraft.training.pieces import train_pieces
 from redraft.training.processes import WHOLE, Share, join
-from redraft.training.teacher import Lesson, Taught, Teacher
+from redraft.training.teacher import SoftTargets, Teacher, TeacherBatch
 from redraft.version import VERSION
 
 LEARNING_RATE = 1.2e-3  # from scratch
@@ -227,10 +227,10 @@ class XlnetTask:
             soft = self._taught(own, [len(asked) for _, asked in found], columns)
             return self._network.loss(hidden, target, columns, soft), len(target)
 
-    def _taught(self, parts: Sequence["_Part"], num_predicted: Sequence[int], columns: Columns) -> Lesson | None:
+    def _taught(self, parts: Sequence["_Part"], num_predicted: Sequence[int], columns: Columns) -> SoftTargets | None:
         if self._teacher is None:
             return None
-        told = [Taught(part.order, part.sentences, num) for part, num in zip(parts, num_predicted, strict=True)]
+        told = [TeacherBatch(part.order, part.sentences, num) for part, num in zip(parts, num_predicted, strict=True)]
         return self._teacher.lesson(told, columns)
 
     def _part(self, rows: NDArray[np.int64], order: Order, rng: np.random.Generator) -> "_Part":
@@ -355,7 +355,7 @@ def train_xlnet(
         precision=precision,
     )
     rate = learning_rate or (LEARNING_RATE if init == SCRATCH else FINE_TUNING_RATE)
-    plan = Plan(num_tokens, rate, warmup=0.03, validate_every=validate_every, seed=seed)
+    plan = Schedule(num_tokens, rate, warmup=0.03, validate_every=validate_every, seed=seed)
     train(task, plan, out, quiet=quiet)
     network.load_state_dict(load_file(out / BEST))
     scores = task.scores()
@@ -379,7 +379,7 @@ def _start(
     return new_xlnet(pieces, shape, seed), pieces
 
 
-def _write_card(out: Path, folder: Path, plan: Plan, task: XlnetTask, scores: dict[str, float]) -> None:
+def _write_card(out: Path, folder: Path, plan: Schedule, task: XlnetTask, scores: dict[str, float]) -> None:
     content = {
         "trained_on": [path.name for path in corpus.text_files(folder)],
         "training": {

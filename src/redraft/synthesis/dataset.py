@@ -24,7 +24,7 @@ from redraft.files import replacing, sha256
 from redraft.models.vocabulary import Vocabulary
 from redraft.synthesis import shards
 from redraft.synthesis.corrupt import Corruptor
-from redraft.synthesis.recipes import MAX_WORDS, MIN_WORDS, PAPER, Recipe
+from redraft.synthesis.recipes import MAX_WORDS, MIN_WORDS, PAPER, CorruptionRecipe
 from redraft.synthesis.shards import SPLITS
 from redraft.synthesis.words import LikelyWords, MaskedLm, Method, RandomWords, WordSource
 from redraft.version import VERSION
@@ -36,7 +36,7 @@ LoadMaskedLm = Callable[[], MaskedLm]
 
 
 @dataclass(frozen=True)
-class Settings:
+class SynthesisConfig:
     """What is to be made. Numbers of sentences are rounded up to whole source sentences.
 
     ``recipes`` and ``max_words`` are those of the training set. The validation set has the paper's, so that scores can
@@ -48,7 +48,7 @@ class Settings:
     num: int
     num_valid: int = 24_000
     methods: tuple[Method, ...] = (Method.RANDOM, Method.MASKED_LM)
-    recipes: tuple[Recipe, ...] = PAPER
+    recipes: tuple[CorruptionRecipe, ...] = PAPER
     max_words: int = MAX_WORDS  # of a source sentence
     sources_per_shard: int = 4096
 
@@ -60,7 +60,7 @@ class Settings:
         if not MIN_WORDS <= self.max_words <= MAX_WORDS:
             raise InputError(f"source sentences have at most {MIN_WORDS} to {MAX_WORDS} words, not {self.max_words}")
 
-    def recipes_of(self, split: str) -> tuple[Recipe, ...]:
+    def recipes_of(self, split: str) -> tuple[CorruptionRecipe, ...]:
         return self.recipes if split == "train" else PAPER
 
     def max_words_of(self, split: str) -> int:
@@ -93,7 +93,7 @@ class _Shard(NamedTuple):
 class _Maker:
     """Makes shards. A copy goes to every worker, which loads the masked LM for itself."""
 
-    settings: Settings
+    settings: SynthesisConfig
     vocabulary: Vocabulary
     load_masked_lm: LoadMaskedLm | None
 
@@ -116,7 +116,7 @@ class _Maker:
 
 
 def synthesise(
-    settings: Settings,
+    settings: SynthesisConfig,
     out: Path,
     *,
     load_masked_lm: LoadMaskedLm | None = None,
@@ -142,7 +142,7 @@ def synthesise(
     return card
 
 
-def _description(settings: Settings, masked_lm_card: dict[str, str] | None) -> dict[str, Any]:
+def _description(settings: SynthesisConfig, masked_lm_card: dict[str, str] | None) -> dict[str, Any]:
     """What decides the content; two runs with the same description make the same shards."""
     return {
         "version": VERSION,  # of the code that splits sentences into words and spoils them
@@ -158,7 +158,7 @@ def _description(settings: Settings, masked_lm_card: dict[str, str] | None) -> d
     }
 
 
-def _prepare(settings: Settings, out: Path, description: dict[str, Any]) -> Vocabulary:
+def _prepare(settings: SynthesisConfig, out: Path, description: dict[str, Any]) -> Vocabulary:
     """Look the corpus over and open the folder, or make sure that an old one holds the same data."""
     if (out / shards.CARD).exists():
         old = shards.read_card(out)
@@ -203,7 +203,7 @@ def _survey(folder: Path) -> tuple[Counter[str], dict[str, int]]:
     return counts, available
 
 
-def _check_available(settings: Settings, available: dict[str, int]) -> None:
+def _check_available(settings: SynthesisConfig, available: dict[str, int]) -> None:
     for split in SPLITS:
         if settings.num_sources(split) and not available[split]:
             raise CorpusError(f"{settings.corpus} is too small: it has no sentence for the {split} set")
@@ -213,7 +213,7 @@ def _split_lines(folder: Path) -> Iterator[tuple[str, str]]:
     return ((SPLITS[corpus.is_held_out(line)], line) for line in corpus.sentences(folder))
 
 
-def _sources(settings: Settings, split: str, num: int, available: int) -> Iterator[list[str]]:
+def _sources(settings: SynthesisConfig, split: str, num: int, available: int) -> Iterator[list[str]]:
     """``num`` of the ``available`` sentences of a split, spread evenly over the corpus; again and again if too few.
 
     A sentence that does not fit leaves its turn to the next.
@@ -234,7 +234,7 @@ def _sources(settings: Settings, split: str, num: int, available: int) -> Iterat
         num -= given
 
 
-def _missing(settings: Settings, out: Path, split: int, progress: Callable[[int], None]) -> Iterator[_Shard]:
+def _missing(settings: SynthesisConfig, out: Path, split: int, progress: Callable[[int], None]) -> Iterator[_Shard]:
     """The shards of a split that are still to be made."""
     name, size = SPLITS[split], settings.sources_per_shard
     total = settings.num_sources(name)
@@ -248,7 +248,7 @@ def _missing(settings: Settings, out: Path, split: int, progress: Callable[[int]
             yield _Shard(path, split, first, sentences)
 
 
-def _contents(settings: Settings, out: Path) -> dict[str, Any]:
+def _contents(settings: SynthesisConfig, out: Path) -> dict[str, Any]:
     paths = {split: [out / name for name in settings.shard_names(split)] for split in SPLITS}
     return {
         "counts": {split: shards.count(found) for split, found in paths.items()},

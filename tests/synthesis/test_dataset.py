@@ -14,28 +14,28 @@ from redraft import corpus, text
 from redraft.app.synthesize import synthesize
 from redraft.errors import CorpusError, InputError
 from redraft.models.pack import Pack
+from redraft.synthesis.dataset import SynthesisConfig, synthesise
 from redraft.synthesis.labels import Label
 from redraft.synthesis.masked_lstm import PackMaskedLm
 from redraft.synthesis.recipes import HEAVY_INSERT, PAPER
-from redraft.synthesis.run import Settings, synthesise
-from redraft.synthesis.shards import Row, read_card, read_shard, shard_paths, write_card
+from redraft.synthesis.shards import StoredInstance, read_card, read_shard, shard_paths, write_card
 from redraft.synthesis.words import Method
 
 _SCRIPT = """
 import sys
 from pathlib import Path
-from redraft.synthesis.run import Settings, synthesise
+from redraft.synthesis.dataset import SynthesisConfig, synthesise
 from redraft.synthesis.words import Method
 
 if __name__ == "__main__":
-    settings = Settings(Path(sys.argv[1]), 5, 48_000, 60, (Method.RANDOM,), sources_per_shard=40)
+    settings = SynthesisConfig(Path(sys.argv[1]), 5, 48_000, 60, (Method.RANDOM,), sources_per_shard=40)
     synthesise(settings, Path(sys.argv[2]))
 """
 
 
-def _settings(folder: Path, num: int = 1500, **others: object) -> Settings:
+def _settings(folder: Path, num: int = 1500, **others: object) -> SynthesisConfig:
     given = {"num_valid": 120, "methods": (Method.RANDOM,), "sources_per_shard": 64, **others}
-    return Settings(folder, 5, num, **given)  # type: ignore[arg-type]
+    return SynthesisConfig(folder, 5, num, **given)  # type: ignore[arg-type]
 
 
 def _content(folder: Path) -> dict[str, bytes]:
@@ -80,7 +80,7 @@ def test_no_sentence_is_doubled_or_missing(made_corpus: Path, tmp_path: Path) ->
     assert sum(counts["label"].values()) == sum(len(row.labels) for row in rows)
 
 
-def _mended(row: Row) -> list[str]:
+def _mended(row: StoredInstance) -> list[str]:
     """The words without those that are labelled as too many."""
     return [word for word, label in zip(row.words, row.labels[1:], strict=False) if label != Label.DELETE]
 
