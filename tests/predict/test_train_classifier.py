@@ -151,7 +151,7 @@ def test_sets_add_up(data: Path, pieces: Path, network: XlnetTokenClassifier) ->
     splitter = SentencePieces(pieces)
     tagged = read_tagged(data, "valid", splitter)
     half = np.where(np.arange(len(tagged)) % 2, "random", "masked-lm")
-    mixed = training.Tagged(tagged.pieces, tagged.labels, half)
+    mixed = training.LabelledPieces(tagged.pieces, tagged.labels, half)
     scores = score_sets(network, mixed, splitter.padding)
     assert scores["whole"].counts.sum() == tagged.num_words
     assert (scores["random"].counts + scores["masked-lm"].counts == scores["whole"].counts).all()

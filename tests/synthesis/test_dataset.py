@@ -139,7 +139,7 @@ def test_the_command(made_corpus: Path, tmp_path: Path) -> None:
     options = f"--corpus {made_corpus} --out {tmp_path / 'out'} --num 300 --num-valid 12 --seed 2".split()
     result = CliRunner().invoke(synthesize, [*options, "--method", "random", "--instances", "paper,heavy-insert"])
     assert result.exit_code == 0, result.output
-    assert "304 and 12 sentences" in result.output
+    assert "304 training and 12 validation sentences" in result.output
     card = json.loads((tmp_path / "out" / "card.json").read_text())
     assert card["seed"] == 2
     assert "heavy-insert-whole" in card["recipes"]
@@ -172,7 +172,7 @@ def test_what_lies_in_a_folder_is_checked(made_corpus: Path, tmp_path: Path) -> 
     assert synthesise(settings, tmp_path) == card
     assert first.read_bytes() == whole
     (tmp_path / "train-99999.parquet").write_bytes(whole)
-    with pytest.raises(InputError, match=r"train-99999.parquet is no part of the data"):
+    with pytest.raises(InputError, match=r"train-99999.parquet does not belong to the data"):
         synthesise(settings, tmp_path)
     (tmp_path / "train-99999.parquet").unlink()
     write_card(tmp_path, {key: value for key, value in card.items() if key != "shards"} | {"complete": False})
