@@ -13,7 +13,7 @@ from redraft.models.pack import Pack, write_manifest
 from redraft.predict.classifier import LABELS
 from redraft.predict.pieces import SentencePieces
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
-from redraft.training.classifier import save_classifier
+from redraft.training.classifier_files import save_classifier
 from tests.conftest import made_sentence
 from tests.evaluation.making import make_judge
 from tests.xlnets import make_pieces

@@ -150,7 +150,7 @@ def test_the_command(made_corpus: Path, tmp_path: Path) -> None:
 
 def test_other_settings_are_refused(made_corpus: Path, tmp_path: Path) -> None:
     synthesise(_settings(made_corpus, num=60, num_valid=6), tmp_path)
-    with pytest.raises(InputError, match=r"another max_words, num;"):
+    with pytest.raises(InputError, match=r"different max_words, num;"):
         synthesise(_settings(made_corpus, num=66, num_valid=6, max_words=30), tmp_path)
 
 
@@ -180,7 +180,7 @@ def test_what_lies_in_a_folder_is_checked(made_corpus: Path, tmp_path: Path) -> 
     with pytest.raises(InputError, match=rf"{first.name} is damaged; remove it"):
         synthesise(settings, tmp_path)
     (tmp_path / "words.txt").unlink()
-    with pytest.raises(InputError, match=r"lost its words.txt"):
+    with pytest.raises(InputError, match=r"no readable words.txt"):
         synthesise(settings, tmp_path)
 
 

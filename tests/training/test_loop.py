@@ -13,16 +13,19 @@ import torch
 from safetensors.torch import load_file
 
 from redraft.errors import CorpusError, InputError, OutputError
+from redraft.evaluation.lstm_nll import padded
 from redraft.models.lstm import LstmConfig
 from redraft.training import loop
-from redraft.training.lm import Batches, LmTask, padded, prepare
+from redraft.training.batches import Batches
+from redraft.training.lm import LmTask
 from redraft.training.loop import BEST, CHECKPOINT, LOG, Schedule, train
 from redraft.training.processes import Share
+from redraft.training.word_data import prepare_words
 from tests.full_disk import file_limit
 
 
 def _task(corpus: Path, **changes: int) -> LmTask:
-    data = prepare(corpus)
+    data = prepare_words(corpus)
     return LmTask(data, "forward", config=LstmConfig.small(len(data.vocabulary)), **{"batch_tokens": 256, **changes})
 
 
@@ -167,7 +170,7 @@ def test_another_length_is_told(made_corpus: Path, tmp_path: Path, capsys: pytes
     for num_tokens in (600, 600, 900):
         train(_task(made_corpus), Schedule(num_tokens, learning_rate=1e-2), tmp_path)
     told = [line for line in capsys.readouterr().err.splitlines() if "schedule" in line]
-    assert told == [f"{tmp_path.name}: the rate goes on along a schedule of 900 tokens; so far it was one of 600"]
+    assert told == [f"{tmp_path.name}: the schedule changed from 600 to 900 tokens"]
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
@@ -178,7 +181,7 @@ def test_the_learning_rate_rises_and_falls() -> None:
 
 
 def test_every_sentence_comes_once_an_epoch(made_corpus: Path) -> None:
-    data = prepare(made_corpus).train
+    data = prepare_words(made_corpus).train
     batches = Batches(data, 256, seed=1)
     seen: list[int] = []
     step = 0
@@ -191,7 +194,7 @@ def test_every_sentence_comes_once_an_epoch(made_corpus: Path) -> None:
 
 
 def test_padding_and_direction(made_corpus: Path) -> None:
-    data = prepare(made_corpus).train
+    data = prepare_words(made_corpus).train
     rows = Batches(data, 64, seed=0).rows(0)
     inputs, targets, real = padded(data, rows, "forward")
     assert (inputs[1:][real[1:]] == targets[:-1][real[1:]]).all()
@@ -206,4 +209,4 @@ def test_a_corpus_that_is_no_text_is_refused(tmp_path: Path, content: bytes | No
     if content is not None:
         (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(CorpusError):
-        prepare(tmp_path)
+        prepare_words(tmp_path)

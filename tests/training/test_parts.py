@@ -26,8 +26,8 @@ from redraft.models.xlnet_pack import load_readers, part_for
 from redraft.models.xlnet_reader import XlnetReader
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
-from redraft.training.classifier import save_classifier
-from redraft.training.pack import train_pack
+from redraft.training.classifier_files import save_classifier
+from redraft.training.pack import PackTraining, train_pack
 from redraft.training.parts import Additions, add_parts
 from redraft.writer import Settings
 from tests.xlnets import TINY, make_network
@@ -363,7 +363,7 @@ def test_what_cannot_be_added_in_place_changes_nothing(tiny_pack: Pack, xlnet: P
 
 def test_a_pack_is_trained_and_made_again(xlnet: Path, made_corpus: Path, tmp_path: Path) -> None:
     def make(added: Additions | None) -> Pack:
-        return train_pack(made_corpus, tmp_path, "new", num_tokens=2000, num_words=50, added=added)
+        return train_pack(PackTraining(made_corpus, "new", 2000, 50, additions=added), tmp_path)
 
     with pytest.raises(RedraftError, match=r"config.json"):
         make(Additions(classifier=tmp_path / "nowhere"))

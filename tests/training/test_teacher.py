@@ -9,6 +9,7 @@ import torch
 from click.testing import CliRunner
 
 from redraft.app.train_xlnet import xlnet_lm
+from redraft.evaluation.xlnet_nll import Predictor
 from redraft.models import output_layer
 from redraft.models.lstm_files import load_network
 from redraft.models.output_layer import Columns, sample_columns
@@ -16,8 +17,10 @@ from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START
 from redraft.models.xlnet import Order
+from redraft.training.piece_data import PieceData
 from redraft.training.teacher import SHARE, Teacher, TeacherBatch
-from redraft.training.xlnet import PieceData, Predictor, XlnetTask, new_xlnet
+from redraft.training.xlnet import new_xlnet
+from redraft.training.xlnet_task import XlnetTask
 from tests.xlnets import make_network
 
 _SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
@@ -34,7 +37,7 @@ def _all_columns(size: int) -> Columns:
 
 
 def _told(teacher: Teacher, sentences: list[np.ndarray], order: Order, columns: Columns) -> torch.Tensor:  # type: ignore[type-arg]
-    return teacher.lesson([TeacherBatch(order, sentences, sum(len(one) + 1 for one in sentences))], columns)(
+    return teacher.soft_targets([TeacherBatch(order, sentences, sum(len(one) + 1 for one in sentences))], columns)(
         slice(None)
     )
 
@@ -123,7 +126,7 @@ def test_the_loss_is_a_mixture_and_its_gradient_is_right(pieces: Path, monkeypat
 
 def test_words_begin_with_the_embeddings_of_the_lstm(tiny_pack: Pack, teacher: Teacher, pieces: Path) -> None:
     student, (network, vocabulary) = new_xlnet(pieces, _SHAPE), load_network(tiny_pack, "forward")
-    teacher.begin(student)
+    teacher.initialise(student)
     (piece,) = SentencePieces(pieces).split("house")
     own = student.transformer.word_embedding.weight[piece, :16].detach()
     given = network.embedding.weight[vocabulary.id("house")].detach()
@@ -148,7 +151,7 @@ def test_a_task_mixes_in_what_its_teacher_says(teacher: Teacher, data: PieceData
         columns = sample_columns(in_batch, splitter.size, 2000, 1500, generator)
         expected = 0.0
         for part in parts:
-            hidden, target = predict(part.sentences, part.order, part.asked)
+            hidden, target = predict(part.sentences, part.order, part.masked)
             soft = None if part.order is Order.MASKED else _told(teacher, part.sentences, part.order, columns)
             expected += float(network.loss(hidden, target, columns, None if soft is None else soft.__getitem__))
             num -= len(target)

@@ -15,43 +15,35 @@ from safetensors.torch import load_file
 
 from redraft.app.train_xlnet import xlnet_lm
 from redraft.errors import InputError, PackError
+from redraft.evaluation.lstm_nll import known_words, mean_over
+from redraft.evaluation.xlnet_nll import Predictor, draw_masked, nll_by_order, piece_nll, sum_by_words
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.models.xlnet import Order
 from redraft.models.xlnet_files import load_xlnet
-from redraft.training import xlnet
-from redraft.training.classifier import classifier_from
-from redraft.training.lm import known_words, mean_over
+from redraft.training import piece_data
+from redraft.training.classifier_files import classifier_from
 from redraft.training.loop import BEST, LOG, Schedule, train
 from redraft.training.muon import orthogonal
+from redraft.training.piece_data import PieceData, prepare_pieces
 from redraft.training.processes import Share
-from redraft.training.xlnet import (
-    PieceData,
-    Predictor,
-    XlnetTask,
-    ask,
-    by_words,
-    new_xlnet,
-    nll_by_order,
-    piece_nll,
-    prepare,
-    train_xlnet,
-)
+from redraft.training.xlnet import XlnetTraining, new_xlnet, train_xlnet
+from redraft.training.xlnet_task import XlnetTask
 from tests.xlnets import make_network, readers
 
 _SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
-_ALL = list(Order)
+_ALL = tuple(Order)
 
 
 @pytest.fixture(scope="module")
 def trained(made_corpus: Path, pieces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained")
-    options = {"learning_rate": 1e-2, "batch_pieces": 512, "validate_every": 15_000, "quiet": True}
-    train_xlnet(made_corpus, _ALL, out, num_tokens=45_000, pieces=pieces, shape=_SHAPE, **options)  # type: ignore[arg-type]
+    config = XlnetTraining(made_corpus, _ALL, 45_000, pieces=pieces, shape=_SHAPE, learning_rate=1e-2)
+    train_xlnet(replace(config, batch_pieces=512, validate_every=15_000), out, quiet=True)
     return out
 
 
-def _task(data: PieceData, pieces: Path, orders: list[Order] = _ALL) -> XlnetTask:
+def _task(data: PieceData, pieces: Path, orders: tuple[Order, ...] = _ALL) -> XlnetTask:
     return XlnetTask(new_xlnet(pieces, _SHAPE), SentencePieces(pieces), data, orders, batch_pieces=256)
 
 
@@ -81,7 +73,7 @@ def test_padding_and_neighbours_change_no_prediction(data: PieceData, pieces: Pa
 
 
 def test_places_to_ask_for() -> None:
-    found = ask([1, 5, 20], 0.2, np.random.default_rng(0))
+    found = draw_masked([1, 5, 20], 0.2, np.random.default_rng(0))
     assert [len(places) for places in found] == [1, 1, 4]
     assert all(len(set(places.tolist())) == len(places) for places in found)
 
@@ -131,7 +123,7 @@ def test_words_are_summed_over_their_pieces_and_known_ones_kept(pieces: Path) ->
     lengths = [len(splitter.split(word)) for word in words]
     assert lengths[1] > 1
     by_piece = np.arange(1.0, sum(lengths) + 2)
-    (by_word,) = by_words(splitter, [words], [by_piece])
+    (by_word,) = sum_by_words(splitter, [words], [by_piece])
     firsts = np.cumsum([0, *lengths])
     expected = [sum(by_piece[a:b]) for a, b in itertools.pairwise(firsts)]
     assert by_word.tolist() == [*expected, by_piece[-1]]
@@ -252,25 +244,25 @@ def test_what_cannot_be_is_refused(made_corpus: Path, pieces: Path, trained: Pat
     assert isinstance(result.exception, InputError)
     assert "sideways" in str(result.exception)
     with pytest.raises(InputError, match="has its own pieces"):
-        train_xlnet(made_corpus, _ALL, tmp_path, num_tokens=10, init=str(trained), pieces=pieces)
+        train_xlnet(XlnetTraining(made_corpus, _ALL, 10, init=str(trained), pieces=pieces), tmp_path)
     with pytest.raises(InputError, match="at least one order"):
-        train_xlnet(made_corpus, [], tmp_path, num_tokens=10, pieces=pieces)
+        train_xlnet(XlnetTraining(made_corpus, (), 10, pieces=pieces), tmp_path)
     bare = tmp_path / "bare.model"
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["the dog sees the sea"] * 50), model_prefix=str(bare.with_suffix("")), vocab_size=15
     )
     with pytest.raises(PackError, match=r"bare\.model lacks <s>, </s> or <pad>"):
-        train_xlnet(made_corpus, _ALL, tmp_path / "out", num_tokens=10, pieces=bare)
+        train_xlnet(XlnetTraining(made_corpus, _ALL, 10, pieces=bare), tmp_path / "out")
     with pytest.raises(PackError, match="holds no model"):
-        train_xlnet(made_corpus, _ALL, tmp_path, num_tokens=10, init=str(made_corpus))
+        train_xlnet(XlnetTraining(made_corpus, _ALL, 10, init=str(made_corpus)), tmp_path)
 
 
 def test_prepared_data_is_kept(
     made_corpus: Path, pieces: Path, data: PieceData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = prepare(made_corpus, pieces, tmp_path / "pieces.npz")
-    monkeypatch.setattr(xlnet, "encode", None)  # what is kept is not split again
-    again = prepare(made_corpus, pieces, tmp_path / "pieces.npz")
+    first = prepare_pieces(made_corpus, pieces, tmp_path / "pieces.npz")
+    monkeypatch.setattr(piece_data, "encode_pieces", None)  # what is kept is not split again
+    again = prepare_pieces(made_corpus, pieces, tmp_path / "pieces.npz")
     for kept in (first, again):
         assert np.array_equal(kept.train.ids, data.train.ids)
         assert np.array_equal(kept.held_out_words, data.held_out_words)

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from redraft import text
 from redraft.evaluation import testsets
+from redraft.evaluation.lstm_nll import DIRECTIONS, MAX_WORDS, Direction, known_words, word_nll
 from redraft.evaluation.metric import Bootstrap, Metric, share
+from redraft.evaluation.xlnet_nll import piece_nll, sum_by_words
 from redraft.experiments import paper, sets
 from redraft.experiments.bench import Bench
 from redraft.experiments.experiment import Experiment, OutputRequest, judge_name, judge_notes, nothing
@@ -24,9 +26,8 @@ from redraft.models.xlnet import Order
 from redraft.models.xlnet_pack import load_part, part_for
 from redraft.predict.classifier import CLASSIFIER
 from redraft.synthesis.recipes import MAX_WORDS as LONGEST_SOURCE
-from redraft.training.lm import DIRECTIONS, MAX_WORDS, Direction, encode, known_words, word_nll
-from redraft.training.xlnet import by_words, piece_nll
-from redraft.training.xlnet import encode as encode_pieces
+from redraft.training.piece_data import encode_pieces
+from redraft.training.word_data import encode_words
 
 _Nlls = tuple[Metric, Metric, Metric | None]  # per token, per word, per word that the LSTM knows
 _PER_INPUT = 5  # sentences for each input of --num: to score a text is quick, and more of them give a closer figure
@@ -100,7 +101,7 @@ def _lstm(bench: Bench, direction: Direction, sentences: Sequence[Words]) -> _Nl
     if direction not in bench.pack.parts:
         return None
     network, vocabulary = load_network(bench.pack, direction)
-    found = word_nll(network, encode(vocabulary, map(text.detokenise, sentences)), direction)
+    found = word_nll(network, encode_words(vocabulary, map(text.detokenise, sentences)), direction)
     return _nlls(f"{_name(bench)}/{direction}", found, [len(one) for one in found], known_words(vocabulary, sentences))
 
 
@@ -111,7 +112,7 @@ def _xlnet(bench: Bench, order: Order, sentences: Sequence[Words]) -> _Nlls | No
     network, splitter = load_part(bench.pack, part)
     encoded, _ = encode_pieces(splitter, map(text.detokenise, sentences))
     by_piece = piece_nll(network, splitter, encoded, order)
-    by_word = by_words(splitter, sentences, by_piece)
+    by_word = sum_by_words(splitter, sentences, by_piece)
     known = None
     if "forward" in bench.pack.parts:
         known = known_words(load_network(bench.pack, "forward")[1], sentences)

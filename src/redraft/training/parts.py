@@ -1,4 +1,4 @@
-"""Adding an XLNet language model or a classifier to a pack: in 8 bits, with what that costs on the card."""
+"""Adding models to a pack: XLNet language models and classifiers in 8 bits, with the cost of that on the card."""
 
 import copy
 import shutil
@@ -12,6 +12,8 @@ from torch import nn
 
 from redraft import text
 from redraft.errors import InputError
+from redraft.evaluation.lstm_nll import known_words, mean_over, word_nll
+from redraft.evaluation.xlnet_nll import nll_by_order, piece_nll, sum_by_words
 from redraft.files import ordinary_modes
 from redraft.models.adapter import load_adapter, save_adapter
 from redraft.models.infiller import INFILLER
@@ -23,22 +25,22 @@ from redraft.models.xlnet import Order, XlnetLM
 from redraft.models.xlnet_files import load_xlnet, orders_of, read_card
 from redraft.models.xlnet_pack import LANGUAGE_MODEL, store_xlnet
 from redraft.predict.classifier import CLASSIFIER, Classifier, HubNetwork, check_labels, load_classifier, read_config
-from redraft.training.lm import encode as encode_words
-from redraft.training.lm import known_words, mean_over, word_nll
-from redraft.training.xlnet import by_words, encode, nll_by_order, piece_nll
+from redraft.training.piece_data import encode_pieces
+from redraft.training.word_data import encode_words
 
 _Network = TypeVar("_Network", bound=nn.Module)
-SentenceSets = Mapping[str, Sequence[str]]  # sentences to measure on, by what they are called
-_NOTE_KNOWN = "Nats per word and sentence end, over the words that the LSTM models know; these are in 8 bits already."
-_NOTE = "Nats per word and sentence end, every word spelt out in pieces; masked: per piece, given all the others."
+SentenceSets = Mapping[str, Sequence[str]]  # sentences to measure on, by name
+_NOTE_KNOWN = (
+    "Nats per word and sentence end, over words in the vocabulary of the LSTM models, which are in 8 bits already."
+)
+_NOTE = "Nats per word and sentence end, every word spelt in pieces; masked: per piece, given all other pieces."
 
 
 @dataclass(frozen=True)
 class Additions:
-    """Trained models for a pack.
+    """Trained models to add to a pack.
 
-    XLNets are folders or hub names, ``forward=DIR`` one that shall read in this order alone. Several must differ in the
-    orders they read.
+    XLNets are folders or hub names; ``forward=DIR`` uses one for that order only. No two may read the same order.
     """
 
     xlnets: Sequence[str] = ()
@@ -50,21 +52,21 @@ class Additions:
         for order in Order:
             if sum(order in xlnet.orders for xlnet in xlnets) > 1:
                 raise InputError(
-                    f"two of the XLNets would read {order.value}; say which one does with --xlnet {order.value}=DIR"
+                    f"two of the XLNets would read {order.value}; choose one with --xlnet {order.value}=DIR"
                 )
         return xlnets
 
     def check(self) -> None:
-        """Refuse what can be refused before the pack is there."""
+        """Refuse invalid models before the pack is trained."""
         self.load_xlnets()
         if self.classifier is not None:
             check_labels(self.classifier, read_config(self.classifier))
 
 
 def add_parts(base: Pack, out: Path, added: Additions, sets: SentenceSets) -> Pack:
-    """A copy of a pack in the folder ``out`` with more models in it, in place of those that did the same.
+    """Copy a pack to the folder ``out`` and add models, which replace those with the same role.
 
-    What cannot be added leaves nothing behind.
+    If a model cannot be added, nothing is left behind.
     """
     if not added.xlnets and added.classifier is None and added.infiller is None:
         raise InputError("name what to add to the pack: an XLNet language model, a classifier or an infiller")
@@ -89,7 +91,7 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: SentenceSets) -> Pa
 
 @dataclass(frozen=True)
 class _Xlnet:
-    """A language model to add, and the orders that it shall read."""
+    """A language model to add, and the orders that it is used for."""
 
     network: XlnetLM
     splitter: SentencePieces
@@ -105,7 +107,7 @@ class _Xlnet:
 
     @property
     def part(self) -> str:
-        """The name that it has in a pack."""
+        """Its name in a pack."""
         names = [order.value for order in self.orders]
         return "xlnet" if len(names) == len(Order) else "-".join(["xlnet", *names])
 
@@ -118,7 +120,7 @@ def _add(
     classifier: Classifier | None,
     sets: SentenceSets,
 ) -> Pack:
-    """Everything is loaded by now."""
+    """Store the models, which are loaded by now, and write the manifest."""
     parts, card = dict(base.parts), dict(base.card)
     for xlnet in xlnets:
         _take_over(out, parts, card, xlnet.orders)
@@ -138,7 +140,7 @@ def _add(
 
 
 def _take_over(out: Path, parts: dict[str, Any], card: dict[str, Any], orders: Sequence[Order]) -> None:
-    """What the pack's models so far do no longer read; one that has nothing left to read goes."""
+    """Take orders away from the models of the pack; remove a model that has none left."""
     taken = {order.value for order in orders}
     for name, entry in [(name, entry) for name, entry in parts.items() if entry["kind"] == LANGUAGE_MODEL]:
         left = [order for order in entry["orders"] if order not in taken]
@@ -150,8 +152,8 @@ def _take_over(out: Path, parts: dict[str, Any], card: dict[str, Any], orders: S
 
 
 def _nll(network: XlnetLM, splitter: SentencePieces, orders: Sequence[Order], lines: Sequence[str]) -> dict[str, Any]:
-    """Of each order, before and after quantising."""
-    data, num_words = encode(splitter, lines)
+    """NLL by order, before and after quantisation."""
+    data, num_words = encode_pieces(splitter, lines)
     full, small = (
         nll_by_order(used, splitter, data, num_words, orders) for used in (network, _in_8_bits(network).eval())
     )
@@ -162,15 +164,15 @@ def _nll(network: XlnetLM, splitter: SentencePieces, orders: Sequence[Order], li
 
 
 def _beside_lstm(base: Pack, xlnet: _Xlnet, lines: Sequence[str]) -> dict[str, Any]:
-    """Its NLL and that of the pack's LSTM models by direction, on words that these know: the rest they do not spell."""
+    """NLL of the XLNet and of the pack's LSTM models by direction, on the words that the LSTM models know."""
     sentences = [text.tokenise(line) for line in lines]
-    data, _ = encode(xlnet.splitter, lines)
+    data, _ = encode_pieces(xlnet.splitter, lines)
     result = {}
     for order in xlnet.orders:
         if order is not Order.MASKED and order.value in base.parts:
             lstm, vocabulary = load_network(base, order.value)
             known = known_words(vocabulary, sentences)
-            own = by_words(xlnet.splitter, sentences, piece_nll(xlnet.network, xlnet.splitter, data, order))
+            own = sum_by_words(xlnet.splitter, sentences, piece_nll(xlnet.network, xlnet.splitter, data, order))
             theirs = word_nll(lstm, encode_words(vocabulary, lines), order.value)
             result[order.value] = {
                 "xlnet": round(mean_over(own, known), 4),
@@ -182,7 +184,7 @@ def _beside_lstm(base: Pack, xlnet: _Xlnet, lines: Sequence[str]) -> dict[str, A
 def _classifier(
     out: Path, source: Path, loaded: Classifier, sets: SentenceSets
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Entry and card of a classifier: a compact XLNet in 8 bits, any other encoder in half precision."""
+    """Manifest entry and card of a classifier: a compact XLNet in 8 bits, any other encoder in half precision."""
     card = read_card(source)
     _clear(out / CLASSIFIER)
     if isinstance(loaded.network, HubNetwork):
@@ -196,7 +198,7 @@ def _classifier(
 
 
 def _infiller(out: Path, source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Entry and card of an infiller: an adapter, copied as it is."""
+    """Manifest entry and card of an infiller: a copy of its adapter."""
     adapter = load_adapter(source)
     _clear(out / INFILLER)
     save_adapter(adapter, out / INFILLER)
@@ -206,7 +208,7 @@ def _infiller(out: Path, source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _changed(before: Classifier, after: Classifier, sets: SentenceSets) -> dict[str, dict[str, float]]:
-    """How many words of a set get another likeliest label, and how far probabilities move on average."""
+    """Fraction of words whose most likely label changes, and mean absolute change of the probabilities."""
     result = {}
     for name, lines in sets.items():
         sentences = [tuple(text.tokenise(line)) for line in lines]
@@ -224,7 +226,7 @@ def _in_8_bits(network: _Network) -> _Network:
 
 
 def _clear(folder: Path) -> None:
-    """No file of a model that had the same name is left behind."""
+    """Remove the files of an earlier model of the same name."""
     if folder.exists():
         shutil.rmtree(folder)
 
