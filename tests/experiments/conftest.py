@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from redraft.experiments.config import ReproduceConfig
 from redraft.experiments.reproduce import Reproduction, reproduce
-from redraft.experiments.run import ReproduceConfig
 from redraft.models.pack import Pack, write_manifest
 from redraft.predict.classifier import LABELS
 from redraft.predict.pieces import SentencePieces

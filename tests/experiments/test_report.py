@@ -11,9 +11,9 @@ import pytest
 from matplotlib.image import imread
 
 from redraft.errors import InputError, OutputError
+from redraft.experiments.config import ReproduceConfig
 from redraft.experiments.report import make_report, write_report
 from redraft.experiments.reproduce import EXPERIMENTS, Reproduction
-from redraft.experiments.run import ReproduceConfig
 
 _CHROMIUM = shutil.which("chromium")
 _VOID = {"meta", "img", "br"}
@@ -66,7 +66,7 @@ def test_tables_need_no_script(page: str, finished: tuple[ReproduceConfig, Repro
                 if c.paper
             ]
             assert all(value in plain for value in shown)
-    assert "not there yet" in plain
+    assert "unavailable" in plain
     assert "The consensus view is that this has not been achieved ." in plain
 
 
@@ -105,7 +105,7 @@ def test_bad_folders_are_told_in_one_line(finished: tuple[ReproduceConfig, Repro
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "run.json").write_text("{}")
-    for folder, message in ((tmp_path, "has no run.json"), (broken, "no table and no figure")):
+    for folder, message in ((tmp_path, "has no run.json"), (broken, "no table or figure")):
         with pytest.raises(InputError, match=message):
             make_report(folder, 1)
     (broken / "table1.json").write_text('{"name": 1}')

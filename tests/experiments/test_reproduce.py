@@ -14,12 +14,11 @@ import pytest
 
 from redraft import batch
 from redraft.errors import InputError, OutputError, PackError
-from redraft.experiments import result, scores, systems
-from redraft.experiments.outputs import HUMAN
+from redraft.experiments import judge_scores, result, systems
+from redraft.experiments.config import ReproduceConfig
 from redraft.experiments.report import make_report
 from redraft.experiments.reproduce import ABOUT, EXPERIMENTS, Reproduction, _scores_path, reproduce
-from redraft.experiments.run import ReproduceConfig
-from redraft.experiments.systems import NOT_YET, ComparedSystem
+from redraft.experiments.systems import HUMAN, UNAVAILABLE, ComparedSystem
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES, pull
 from redraft.models.xlnet_files import save_xlnet
@@ -54,7 +53,7 @@ def test_every_table_and_figure_is_written(finished: Finished) -> None:
         assert (run.out / f"{one.name}.md").read_text().startswith(f"# {one.title}")
         assert list(csv.DictReader((run.out / f"{one.name}.csv").read_text().splitlines()))
         assert (run.out / f"{one.name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "| asyn-bf | not there yet |" in (run.out / "README.md").read_text()
+    assert "| asyn-bf | unavailable |" in (run.out / "README.md").read_text()
 
 
 def test_the_human_reference_stands_beside_every_system(finished: Finished) -> None:
@@ -75,14 +74,14 @@ def test_the_human_reference_stands_beside_every_system(finished: Finished) -> N
 
 def test_systems_that_are_not_there_are_named(finished: Finished) -> None:
     _, done = finished
-    assert done.absent["asyn-bf"] == NOT_YET
+    assert done.absent["asyn-bf"] == UNAVAILABLE
     lacks = "pack guided has no XLNet that reads forward and no XLNet that reads backward"
-    assert done.absent["x-mcmc"] == f"{NOT_YET}: {lacks}"
-    assert done.absent["l-mcmc-c-third"] == "not there yet: there is no pack 'english-third'"
-    assert done.absent["smollm2-mcmc"] == "not there yet: smollm2 was not pulled"
+    assert done.absent["x-mcmc"] == f"{UNAVAILABLE}: {lacks}"
+    assert done.absent["l-mcmc-c-third"] == "unavailable: there is no pack 'english-third'"
+    assert done.absent["smollm2-mcmc"] == "unavailable: smollm2 was not pulled"
     assert not {"l-mcmc-c", "gbs"} & set(done.absent)
     (absent,) = [row for row in done.results[0].grids[0].rows if row.system == "asyn-bf"]
-    assert (absent.note, [cell.ours for cell in absent.cells]) == (NOT_YET, [None] * 4)
+    assert (absent.note, [cell.ours for cell in absent.cells]) == (UNAVAILABLE, [None] * 4)
     assert absent.cells[0].paper == 4.304
 
 
@@ -117,7 +116,7 @@ def test_a_finished_run_is_not_run_again(finished: Finished, monkeypatch: pytest
 
     run, done = finished
     monkeypatch.setattr(Writer, "write_many", fail)
-    monkeypatch.setattr(scores, "load_judge", fail)
+    monkeypatch.setattr(judge_scores, "load_judge", fail)
     watch = Quiet()
     again = reproduce(run, ["table1"], watch)
     assert again is not None
@@ -222,7 +221,7 @@ def test_a_system_that_is_registered_fills_its_rows(run: ReproduceConfig, monkey
     rows = {row.system: row for row in done.results[0].grids[0].rows}
     assert all(cell.ours is not None for cell in rows["asyn-bf"].cells)
     assert [cell.ours is not None for cell in rows["sep-bf"].cells] == [True, False, False, False]
-    assert rows["l-mcmc"].note == "left out"
+    assert rows["l-mcmc"].note == "not selected"
     before, written = rows["asyn-bf"], run.outputs("asyn-bf", "keywords-k1").read_bytes()
     num_opened = len(calls)
     done = reproduce(replace(run, systems=("l-mcmc",)), ["table6"], Quiet())
@@ -232,7 +231,7 @@ def test_a_system_that_is_registered_fills_its_rows(run: ReproduceConfig, monkey
     assert rows["asyn-bf"] == before  # left out this time, but it had been run
     assert len(calls) == num_opened
     assert run.outputs("asyn-bf", "keywords-k1").read_bytes() == written
-    assert "left out" not in (run.out / "README.md").read_text().partition("| asyn-bf |")[2].partition("\n")[0]
+    assert "not selected" not in (run.out / "README.md").read_text().partition("| asyn-bf |")[2].partition("\n")[0]
 
 
 def test_reruns_are_not_mixed(run: ReproduceConfig, guided_pack: Pack, tmp_path: Path) -> None:
@@ -277,7 +276,7 @@ def test_what_cannot_be_is_refused_before_any_work(run: ReproduceConfig, tmp_pat
     (empty / "one-billion-word").mkdir(parents=True)
     (empty / "one-billion-word" / "test.txt").write_text("\n")
     for changes, names, message in (
-        ({}, ["table10"], "there is no 'table10' to rerun; choose all or some of: table1"),
+        ({}, ["table10"], "there is no 'table10' to reproduce; choose all or some of: table1"),
         ({"systems": ("l-mcmc", "lstm")}, ["all"], "there is no system 'lstm'; choose some of: sep-bf"),
         ({"data": tmp_path}, ["table1"], "has no one-billion-word/test.txt"),
         ({"data": empty}, ["table1"], "is empty"),
@@ -318,7 +317,7 @@ def test_the_experiments_are_those_of_the_paper() -> None:
 def test_an_ablation_takes_its_own_pack(guided_pack: Pack, tiny_pack: Pack) -> None:
     system = ComparedSystem("x", "l-mcmc-c", pack=str(guided_pack.folder))
     assert systems.absence(system, tiny_pack) is None
-    assert systems.absence(ComparedSystem("x", "l-mcmc-c"), tiny_pack) == "not there yet: pack tiny has no classifier"
+    assert systems.absence(ComparedSystem("x", "l-mcmc-c"), tiny_pack) == "unavailable: pack tiny has no classifier"
     assert open_pack(str(guided_pack.folder)).name == "guided"
 
 
@@ -338,7 +337,7 @@ def test_an_xlnet_in_the_pack_fills_its_rows(
     assert all(piece.ours <= word.ours for piece, word in zip(per_piece.cells, per_word.cells, strict=True))
     assert all(cell.ours > 0 for cell in of_known.cells)
     x_mcmc, guided = done.results[1].grids[1].rows
-    assert (x_mcmc.note, guided.note) == ("", "not there yet: pack tiny has no classifier")
+    assert (x_mcmc.note, guided.note) == ("", "unavailable: pack tiny has no classifier")
 
 
 def test_a_causal_system_fills_its_rows_and_shows_its_traces(

@@ -1,4 +1,4 @@
-"""Counting runs of words."""
+"""Counting n-grams."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,5 +8,5 @@ Ngram = tuple[str, ...]
 
 
 def ngram_counts(words: WordSequence, order: int) -> Counter[Ngram]:
-    """How often each run of ``order`` words occurs."""
+    """Counts of the n-grams of ``order`` words."""
     return Counter(zip(*(words[start:] for start in range(order)), strict=False))

@@ -1,4 +1,4 @@
-"""What the systems are run on: the test sets of the paper, made from one file, and the inputs that the paper prints."""
+"""Inputs of the systems: the test sets of the paper, made from one file, and the inputs that the paper prints."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from redraft.errors import InputError
 from redraft.evaluation import testsets
 from redraft.evaluation.testsets import TestSet
 from redraft.experiments import paper_samples
-from redraft.experiments.paper_samples import Printed
 from redraft.models.base import Words
 from redraft.records import constraints_of
 
@@ -21,7 +20,7 @@ TestSets = Mapping[str, Sequence[Input]]
 
 @dataclass(frozen=True)
 class TestSetColumn:
-    """A test set and what a table calls it."""
+    """A test set and its title in a table."""
 
     set: str
     title: str
@@ -40,14 +39,14 @@ _PRINTED = {
 
 
 def source(data: Path, name: Path) -> Path:
-    """A file of the data folder."""
+    """The path of a file of the data folder, which must exist."""
     if not (data / name).is_file():
-        raise InputError(f"{data} has no {name.as_posix()}, one sentence a line; give the folder that holds it")
+        raise InputError(f"{data} has no {name.as_posix()}, one sentence per line; give the folder that holds it")
     return data / name
 
 
 def make_sets(names: Iterable[str], data: Path, num: int, seed: int) -> dict[str, list[Input]]:
-    """The sets of some names. A larger ``num`` begins with the inputs of a smaller one."""
+    """The test sets with these names. A set of a larger ``num`` starts with the inputs of a smaller one."""
     wanted = list(dict.fromkeys(names))
     sentences = []
     if any(name not in _PRINTED for name in wanted):
@@ -67,9 +66,3 @@ def _make(name: str, sentences: Sequence[Words], num: int, seed: int) -> TestSet
 
 def _inputs(given: Sequence[dict[str, Any]]) -> list[Input]:
     return [Input(number, one["id"], one, constraints_of(one)) for number, one in enumerate(given, 1)]
-
-
-def printed(name: str) -> Sequence[Printed]:
-    """The inputs of a table of samples, with what the paper's systems wrote."""
-    tables = {"table3": paper_samples.TABLE3, "table8": paper_samples.TABLE8, "table9": paper_samples.TABLE9}
-    return tables[name]

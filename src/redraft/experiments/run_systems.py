@@ -1,4 +1,4 @@
-"""Running the systems: what is there is kept, what is missing is written. A kill costs one batch."""
+"""Running systems on test sets: existing outputs are kept, missing ones are written. A kill loses one batch at most."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,17 +11,16 @@ from redraft.batch import Input, key_of
 from redraft.drafts import Author, Settings
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.outputs import SystemOutput, output_of, records_of
-from redraft.experiments.run import ReproduceConfig
-from redraft.experiments.sets import TestSets
+from redraft.experiments.config import ReproduceConfig
+from redraft.experiments.inputs import TestSets
 from redraft.experiments.systems import SYSTEMS, open_system, steps_of
 from redraft.models.pack import Pack
 
-HUMAN, TEMPLATE = "human", "template"  # rows that no system writes
 OutputRecord = Mapping[str, Any]
 
 
 class ProgressListener(Protocol):
-    """Who follows a rerun. A unit of work is a step of a chain, or what takes as long."""
+    """Receives the progress of a run and can stop it. A unit of work is a step of a chain, or takes as long."""
 
     def begin(self, units: int) -> None: ...
 
@@ -40,67 +39,67 @@ class Job:
     set: str
 
 
-def units_missing(run: ReproduceConfig, jobs: Iterable[Job], sets: TestSets) -> int:
-    """How much is still to be done. Looks only: whether a file is sound is seen when it is worked on."""
+def units_missing(config: ReproduceConfig, jobs: Iterable[Job], sets: TestSets) -> int:
+    """Units of work that are left. Files are only read; they are validated when they are written to."""
     return sum(
-        len(_left(sets[job.set], _peek(run.outputs(job.system, job.set))))
-        * _units(run.settings(steps_of(SYSTEMS[job.system])))
+        len(_left(sets[job.set], _peek(config.outputs(job.system, job.set))))
+        * _units(config.settings(steps_of(SYSTEMS[job.system])))
         for job in jobs
     )
 
 
-def is_complete(run: ReproduceConfig, job: Job, sets: TestSets) -> bool:
-    """Whether a system has written something for every input of a set."""
-    return not _left(sets[job.set], _peek(run.outputs(job.system, job.set)))
+def is_complete(config: ReproduceConfig, job: Job, sets: TestSets) -> bool:
+    """Whether a system has an output for every input of a test set."""
+    return not _left(sets[job.set], _peek(config.outputs(job.system, job.set)))
 
 
 def _units(settings: Settings) -> int:
-    """What an input counts for in the progress: its steps, or 1 for a system that takes none."""
+    """Units of work per input: its steps, or 1 for a system without steps."""
     return settings.steps or 1
 
 
 def write_missing(
-    run: ReproduceConfig, jobs: Sequence[Job], sets: TestSets, pack: Pack, watch: ProgressListener
+    config: ReproduceConfig, jobs: Sequence[Job], sets: TestSets, pack: Pack, listener: ProgressListener
 ) -> bool:
-    """Write what is missing, each system opened at most once; false where it was stopped."""
+    """Write missing outputs, opening each system at most once; returns False if stopped."""
     for name in dict.fromkeys(job.system for job in jobs):
         author: Author | None = None
         for job in (one for one in jobs if one.system == name):
-            path = run.outputs(job.system, job.set)
+            path = config.outputs(job.system, job.set)
             author = author or open_system(SYSTEMS[name], pack)
             if not _left(sets[job.set], kept := _peek(path)):
-                batch.refuse_other_settings(author, run.settings(steps_of(SYSTEMS[name])), kept, path)
-            elif not _write_set(run, author, sets[job.set], job, watch):
+                batch.refuse_other_settings(author, config.settings(steps_of(SYSTEMS[name])), kept, path)
+            elif not _write_set(config, author, sets[job.set], job, listener):
                 return False
     return True
 
 
 def _write_set(
-    run: ReproduceConfig, author: Author, inputs: Sequence[Input], job: Job, watch: ProgressListener
+    config: ReproduceConfig, author: Author, inputs: Sequence[Input], job: Job, listener: ProgressListener
 ) -> bool:
-    path, settings = run.outputs(job.system, job.set), run.settings(steps_of(SYSTEMS[job.system]))
+    path, settings = config.outputs(job.system, job.set), config.settings(steps_of(SYSTEMS[job.system]))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"cannot write to {path.parent}: {error.strerror}") from error
-    told = 0
+    reported = 0
 
-    def goes_on(num: int) -> bool:
-        nonlocal told
-        told += num
-        watch.advance(num)
-        return not watch.stopped()
+    def advance(num: int) -> bool:
+        nonlocal reported
+        reported += num
+        listener.advance(num)
+        return not listener.stopped()
 
-    def done(num: int) -> None:  # a system that is not asked at each step has told less than it did
-        nonlocal told
-        watch.advance(num * _units(settings) - told)
-        told = 0
+    def done(num: int) -> None:  # a system that does not report each step has reported too little
+        nonlocal reported
+        listener.advance(num * _units(settings) - reported)
+        reported = 0
 
     with batch.results(path) as (file, kept):
         batch.refuse_other_settings(author, settings, kept, path)
         left = _left(inputs, kept)
-        watch.say(f"{job.system} on {job.set}: {len(left)} of {len(inputs)} inputs")
-        return batch.work(author, settings, left, file, trace=True, goes_on=goes_on, done=done)
+        listener.say(f"{job.system} on {job.set}: {len(left)} of {len(inputs)} inputs")
+        return batch.work(author, settings, left, file, trace=True, goes_on=advance, done=done)
 
 
 def _left(inputs: Sequence[Input], kept: Iterable[OutputRecord]) -> list[Input]:
@@ -109,7 +108,7 @@ def _left(inputs: Sequence[Input], kept: Iterable[OutputRecord]) -> list[Input]:
 
 
 def _peek(path: Path) -> list[OutputRecord]:
-    """The lines of a result file that can be read, without a lock."""
+    """The readable records of an output file, without a lock."""
     try:
         lines = path.read_bytes().split(b"\n")[:-1]
         found = [json.loads(line) for line in lines]
@@ -119,7 +118,7 @@ def _peek(path: Path) -> list[OutputRecord]:
 
 
 def records(path: Path, inputs: Sequence[Input]) -> list[OutputRecord]:
-    """The records of a system for a set, in the set's order; those of further inputs are passed over."""
+    """The records of a system in the order of the test set; records of other inputs are ignored."""
     found: dict[str, OutputRecord] = {}
     for where, record in records_of(path):
         key = key_of(record.get("id"))
@@ -135,24 +134,14 @@ def records(path: Path, inputs: Sequence[Input]) -> list[OutputRecord]:
 
 
 def outputs_after(records: Sequence[OutputRecord], steps: int, path: Path) -> list[SystemOutput]:
-    """What the records' chains had come to after some steps."""
+    """The outputs of the recorded chains after some steps."""
     return [output_of(_after(record, steps, path), str(path)) for record in records]
 
 
 def _after(record: OutputRecord, steps: int, path: Path) -> OutputRecord:
-    if record.get("steps") == steps or "earlier" not in record:  # a system without steps has one output alone
+    if record.get("steps") == steps or "earlier" not in record:  # a system without steps has only one output
         return record
     for earlier in record["earlier"]:
         if earlier["steps"] == steps:
             return {"id": record["id"], "text": earlier["text"], "steps": steps, "input": record["input"]}
     raise InputError(f"{path} has no draft after {steps} steps; choose another --out")
-
-
-def references(inputs: Sequence[Input]) -> list[SystemOutput]:
-    """The human references, as if a system had written them."""
-    return [output_of({"id": i.id, "text": i.given["reference"], "input": i.given}, "the set") for i in inputs]
-
-
-def templates(inputs: Sequence[Input]) -> list[SystemOutput]:
-    """The templates as they are, a blank counted as a word: so the paper's row comes out nearest."""
-    return [output_of({"id": i.id, "text": i.given["template"], "input": i.given}, "the set") for i in inputs]

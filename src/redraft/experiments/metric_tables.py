@@ -1,28 +1,27 @@
-"""Tables 1, 2, 4 and 6: systems down, test sets across."""
+"""Tables 1, 2, 4 and 6: metrics of systems on test sets."""
 
-from redraft.experiments import paper
-from redraft.experiments.bench import Bench
+from redraft.experiments import paper_values as paper
 from redraft.experiments.experiment import (
     Experiment,
+    ExperimentKind,
     RowSpec,
     TableMetric,
     all_pairs,
     grid,
     judge_notes,
     nll,
-    nothing,
     ratio_to_human,
     texts_to_read,
     texts_to_score,
 )
-from redraft.experiments.outputs import HUMAN, TEMPLATE
+from redraft.experiments.inputs import INFILLING, KEYWORDS
+from redraft.experiments.measurements import Measurements
 from redraft.experiments.pictures import dots
 from redraft.experiments.result import CLOSEST, Result
-from redraft.experiments.sets import INFILLING, KEYWORDS
-from redraft.experiments.systems import SYSTEMS, steps_of
+from redraft.experiments.systems import HUMAN, SYSTEMS, TEMPLATE, steps_of
 
 _HUMAN = RowSpec("Human Reference", HUMAN)
-# Not in the paper: SmolLM2 decides among what the LSTM models propose, or writes into the gaps itself.
+# Not in the paper: SmolLM2 as the target of the chain, or as the infiller.
 BEYOND = (
     RowSpec("SmolLM2-MCMC", "smollm2-mcmc", steps_of(SYSTEMS["smollm2-mcmc"])),
     RowSpec("SmolLM2-MCMC-C", "smollm2-mcmc-c", steps_of(SYSTEMS["smollm2-mcmc-c"])),
@@ -53,7 +52,7 @@ TABLE2 = (
     RowSpec("-- masked LM", "l-mcmc-c-third-random"),
     RowSpec("L-MCMC", "l-mcmc"),
 )
-# Not in the paper: blanks grow with the steps, so BLEU has its best early where few words are missing.
+# Not in the paper: blanks grow with the steps, so where few words are missing BLEU is best after few steps.
 EARLY = (RowSpec("L-MCMC", "l-mcmc", 50), RowSpec("L-MCMC-C", "l-mcmc-c", 50))
 TABLE4 = (
     _HUMAN,
@@ -81,9 +80,11 @@ TABLE6 = (
     RowSpec("X-MCMC-C", "x-mcmc-c"),
     *BEYOND,
 )
-_CGMH = "CGMH is the authors' program in the paper; here it is L-MCMC w/ deletion, so both rows are the same outputs."
+_CGMH = "In the paper CGMH is its authors' program; here it is L-MCMC w/ deletion, so both rows have the same outputs."
 _SENSE = (
-    TableMetric("two_sample_accuracy", "Two-sample accuracy (50 %: cannot be told from human text)", "%", "lower", {}),
+    TableMetric(
+        "two_sample_accuracy", "Two-sample accuracy (50 %: indistinguishable from human text)", "%", "lower", {}
+    ),
     TableMetric("self_bleu4_to_human", "Self-BLEU-4 as a ratio to the human reference", "", CLOSEST, {}),
     TableMetric("distinct2_to_human", "Distinct-2 as a ratio to the human reference", "", CLOSEST, {}),
     TableMetric("entropy4_to_human", "Entropy-4 as a ratio to the human reference", "", CLOSEST, {}),
@@ -92,17 +93,22 @@ _SENSE = (
 )
 _FIT = TableMetric("keyword_fit_to_human", "Keyword fit as a ratio to the human reference", "", CLOSEST, {})
 _ABOUT_SENSE = (
-    "A low NLL is no merit: a sentence of stock phrases has one below human text. So NLL is compared with that of the "
-    "human reference, and a classifier on the judge's states says how easily outputs are told from human sentences."
+    "A low NLL is not a merit in itself: stock phrases have a lower NLL than human text. NLL is therefore compared "
+    "with that of the human reference, and the two-sample test measures how easily a classifier on the judge's hidden "
+    "states distinguishes outputs from human sentences."
 )
-_ALT = "Dot plots, one for each metric: ours filled with 95 % intervals, the paper's hollow."
+_ALT = "Dot plots, one per metric: our values filled, with 95 % intervals; the paper's hollow."
 
 
-def _inputs(bench: Bench) -> str:
-    return f"{bench.run.num} inputs in each set, {bench.run.steps} steps, seed {bench.run.seed}; 95 % intervals."
+def _inputs(measurements: Measurements) -> str:
+    config = measurements.config
+    return (
+        f"{config.num} inputs in each set, {config.steps} steps, seed {config.seed}; 95 % intervals. A value of fewer "
+        "inputs states their number n."
+    )
 
 
-def _table1(bench: Bench) -> Result:
+def _table1(experiment: Experiment, measurements: Measurements) -> Result:
     stated = paper.TABLE1
     metrics = (
         TableMetric("bleu2_corpus", "BLEU-2, corpus level", "%", "higher", stated["bleu2"]),
@@ -116,30 +122,29 @@ def _table1(bench: Bench) -> Result:
         *_SENSE,
         _FIT,
     )
-    fluency = grid(bench, nll(bench, stated["nll"]), TABLE1, KEYWORDS)
-    others = (grid(bench, metric, TABLE1, KEYWORDS) for metric in metrics)
+    fluency = grid(measurements, nll(measurements, stated["nll"]), TABLE1, KEYWORDS)
+    others = (grid(measurements, metric, TABLE1, KEYWORDS) for metric in metrics)
     notes = (
-        _inputs(bench),
-        *judge_notes(bench),
+        _inputs(measurements),
+        *judge_notes(measurements),
         _ABOUT_SENSE,
         _CGMH,
-        "The paper does not say at which level its BLEU is; both are given.",
-        "Self-BLEU, Distinct and Entropy change with the number of inputs; the paper has 1,000.",
-        "No people were asked here: the human evaluation is the paper's alone.",
+        "The paper does not say whether its BLEU is corpus or sentence level; both are given.",
+        "Self-BLEU, Distinct and Entropy depend on the number of inputs; the paper has 1,000.",
+        "There was no human evaluation here: those values are only the paper's.",
     )
-    title = "Table 1: sentences from keywords"
-    ratios = ratio_to_human(bench, stated["nll"], TABLE1, KEYWORDS)
-    return Result("table1", title, (fluency, ratios, *others), notes=notes, alt=_ALT)
+    ratios = ratio_to_human(measurements, stated["nll"], TABLE1, KEYWORDS)
+    return Result(experiment.name, experiment.title, (fluency, ratios, *others), notes=notes, alt=_ALT)
 
 
-def _table2(bench: Bench) -> Result:
-    found = grid(bench, nll(bench, paper.TABLE2), TABLE2, KEYWORDS)
-    notes = (_inputs(bench), *judge_notes(bench))
-    ratios = ratio_to_human(bench, paper.TABLE2, TABLE2, KEYWORDS)
-    return Result("table2", "Table 2: ablations", (found, ratios), notes=notes, alt=_ALT)
+def _table2(experiment: Experiment, measurements: Measurements) -> Result:
+    found = grid(measurements, nll(measurements, paper.TABLE2), TABLE2, KEYWORDS)
+    notes = (_inputs(measurements), *judge_notes(measurements))
+    ratios = ratio_to_human(measurements, paper.TABLE2, TABLE2, KEYWORDS)
+    return Result(experiment.name, experiment.title, (found, ratios), notes=notes, alt=_ALT)
 
 
-def _table4(bench: Bench) -> Result:
+def _table4(experiment: Experiment, measurements: Measurements) -> Result:
     stated = paper.TABLE4
     metrics = (
         TableMetric("bleu4_corpus", "BLEU-4, corpus level", "%", "higher", stated["bleu4"]),
@@ -148,23 +153,22 @@ def _table4(bench: Bench) -> Result:
         TableMetric("length", "Length", "words", "", {}),
         *_SENSE,
     )
-    fluency = grid(bench, nll(bench, stated["nll"]), TABLE4, INFILLING)
-    others = (grid(bench, metric, TABLE4, INFILLING) for metric in metrics)
+    fluency = grid(measurements, nll(measurements, stated["nll"]), TABLE4, INFILLING)
+    others = (grid(measurements, metric, TABLE4, INFILLING) for metric in metrics)
     notes = (
-        _inputs(bench),
-        *judge_notes(bench),
+        _inputs(measurements),
+        *judge_notes(measurements),
         _ABOUT_SENSE,
         "The paper runs 20 iterations and does not say how many words an iteration revises; here a step revises one. "
-        "Rows of 50 steps are of the same chains.",
-        "The Template row needs no model: how far it is from the paper's shows how far the test sets differ, and with "
-        "them BLEU. A blank counts as a word in it.",
+        "Rows of 50 steps are from the same chains.",
+        "The Template row needs no model: its distance from the paper's shows how much the test sets differ, and "
+        "hence BLEU. A blank counts as a word in it.",
     )
-    title = "Table 4: text infilling"
-    ratios = ratio_to_human(bench, stated["nll"], TABLE4, INFILLING)
-    return Result("table4", title, (fluency, ratios, *others), notes=notes, alt=_ALT)
+    ratios = ratio_to_human(measurements, stated["nll"], TABLE4, INFILLING)
+    return Result(experiment.name, experiment.title, (fluency, ratios, *others), notes=notes, alt=_ALT)
 
 
-def _table6(bench: Bench) -> Result:
+def _table6(experiment: Experiment, measurements: Measurements) -> Result:
     metrics = (
         TableMetric("repetition_any_content", "Any clause, content words", "%", "lower", paper.TABLE6),
         TableMetric("repetition_any", "Any clause, all words", "%", "lower", paper.TABLE6),
@@ -173,18 +177,19 @@ def _table6(bench: Bench) -> Result:
         TableMetric("repetition_trigram", "A trigram more than once", "%", "lower", {}),
     )
     notes = (
-        _inputs(bench),
+        _inputs(measurements),
         "CGMH is L-MCMC w/ deletion here.",
-        'The rule to the letter ("all words") counts commas and articles and does not give the paper\'s human row; '
-        '"content words" passes over n-grams without a content word.',
+        'Applied literally ("all words"), the rule counts commas and articles and does not reproduce the human row; '
+        '"content words" ignores n-grams without a content word.',
     )
-    grids = tuple(grid(bench, metric, TABLE6, KEYWORDS) for metric in metrics)
-    return Result("table6", "Table 6: sentences that repeat themselves", grids, notes=notes, alt=_ALT)
+    grids = tuple(grid(measurements, metric, TABLE6, KEYWORDS) for metric in metrics)
+    return Result(experiment.name, experiment.title, grids, notes=notes, alt=_ALT)
 
 
+_TABLE = ExperimentKind.TABLE
 EXPERIMENTS = (
-    Experiment("table1", all_pairs(TABLE1, KEYWORDS), _table1, texts_to_read, dots),
-    Experiment("table2", all_pairs(TABLE2, KEYWORDS), _table2, texts_to_score, dots),
-    Experiment("table4", all_pairs(TABLE4, INFILLING), _table4, texts_to_read, dots),
-    Experiment("table6", all_pairs(TABLE6, KEYWORDS), _table6, nothing, dots),
+    Experiment(_TABLE, 1, "sentences from keywords", _table1, dots, all_pairs(TABLE1, KEYWORDS), texts_to_read),
+    Experiment(_TABLE, 2, "ablations", _table2, dots, all_pairs(TABLE2, KEYWORDS), texts_to_score),
+    Experiment(_TABLE, 4, "text infilling", _table4, dots, all_pairs(TABLE4, INFILLING), texts_to_read),
+    Experiment(_TABLE, 6, "sentences that repeat themselves", _table6, dots, all_pairs(TABLE6, KEYWORDS)),
 )

@@ -1,17 +1,17 @@
-"""What the paper and its authors' logs report, as data. Rows are named as the paper names them; a dash is no figure."""
+"""Values from the paper and its authors' logs, as data. Rows have the names of the paper; a dash means no value."""
 
 import re
 from collections.abc import Mapping
 
 RowValues = tuple[float | None, ...]
-PaperValues = Mapping[str, RowValues]  # row: a value for each column
+PaperValues = Mapping[str, RowValues]  # by row, one value per column
 
-STEPS = 200  # of every chain in the task of keywords, unless a row says otherwise
-HUMAN_NLL = 4.022  # of the human references by GPT-2, stated for the task of infilling alone
+STEPS = 200  # of every chain in the keyword task, unless a row says otherwise
+HUMAN_NLL = 4.022  # of the human references by GPT-2, stated only for the infilling task
 
 
 def parse(block: str) -> PaperValues:
-    """Rows of a name and, after two spaces or more, its values; percent signs are left out."""
+    """Parse rows: a name and its values, separated by two or more spaces, without percent signs."""
     rows = (re.split(r"\s{2,}", line.strip()) for line in block.strip().split("\n"))
     return {name: tuple(None if value == "-" else float(value) for value in values) for name, *values in rows}
 
@@ -161,7 +161,7 @@ TABLE7: PaperValues = parse("""
     Macro-average  0.878  0.758  0.807  0.921  0.888  0.904  0.887  0.780  0.825
 """)
 
-# Percent accepted, k = 4, from the authors' logs of ten inputs: the paper prints its acceptance rates as curves alone.
+# Percent accepted, k = 4, from the authors' logs of ten inputs: the paper shows acceptance rates only as curves.
 LOGGED_ACCEPTANCE: Mapping[str, Mapping[str, float]] = {
     "L-MCMC": {"replace": 56.0, "insert": 16.2},
     "L-MCMC-C": {"replace": 77.1, "insert": 38.8},
