@@ -25,10 +25,15 @@ def _defined(path: Path) -> Iterator[str]:
     ]:
         if isinstance(node, ast.ClassDef):
             yield node.name
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, ast.Assign) and not _is_type_variable(node.value):
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
+
+
+def _is_type_variable(value: ast.expr) -> bool:
+    """Whether an assigned value is ``TypeVar(...)``: type variables may share their names."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "TypeVar"
 
 
 def _collisions() -> dict[str, list[str]]:

@@ -116,10 +116,10 @@ def test_bad_folders_are_told_in_one_line(finished: tuple[ReproduceConfig, Repro
     (broken / "outputs/l-mcmc/keywords-k1.jsonl").write_text(
         '{"id": 1, "text": "A dog.", "input": {"keywords": [1]}}\n'
     )
-    with pytest.raises(InputError, match="line 1 is not an output of redraft reproduce"):
+    with pytest.raises(InputError, match="line 1 was not written by redraft reproduce"):
         make_report(broken, 1)
     (broken / "run.json").write_text("[]")
-    with pytest.raises(InputError, match="not of redraft reproduce"):
+    with pytest.raises(InputError, match="not written by redraft reproduce"):
         make_report(broken, 1)
     with pytest.raises(InputError, match="--samples must be at least 1"):
         write_report(finished[0].out, tmp_path / "x.html", 0)

@@ -73,8 +73,12 @@ class Experiment:
         return f"{self.kind.value}{self.number}"
 
     @property
+    def label(self) -> str:
+        return f"{self.kind.value.capitalize()} {self.number}"
+
+    @property
     def title(self) -> str:
-        return f"{self.kind.value.capitalize()} {self.number}: {self.subject}"
+        return f"{self.label}: {self.subject}"
 
 
 @dataclass(frozen=True)

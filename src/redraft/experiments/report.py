@@ -37,11 +37,12 @@ def write_report(folder: Path, out: Path, num_samples: int) -> Path:
 def make_report(folder: Path, num_samples: int) -> str:
     """The page as HTML."""
     about = _about(folder)
-    results = [result.read(folder / f"{name}.json") for name in EXPERIMENTS if (folder / f"{name}.json").exists()]
+    names = [name for name in EXPERIMENTS if (folder / f"{name}.json").exists()]
+    results = [result.read(folder / f"{name}.json") for name in names]
     if not results:
         raise InputError(f"{folder} has no table or figure yet; let redraft reproduce finish")
     parts = [
-        _head(about, results),
+        _head(about, names),
         "<main id=main>",
         *(_section(one, folder) for one in results),
         _samples(sample_sets(folder, num_samples)),
@@ -71,13 +72,13 @@ def _e(value: object) -> str:
     return html.escape(str(value))
 
 
-def _head(about: Mapping[str, Any], results: Sequence[Result]) -> str:
+def _head(about: Mapping[str, Any], names: Sequence[str]) -> str:
     facts = "".join(
         f"<div><dt>{title}</dt><dd>{_e('none' if about[key] is None else about[key])}</dd></div>"
         for key, title in _FACTS.items()
         if key in about
     )
-    links = "".join(f'<li><a href="#{_e(one.name)}">{_e(_label(one.name))}</a></li>' for one in results)
+    links = "".join(f'<li><a href="#{_e(name)}">{_e(EXPERIMENTS[name].label)}</a></li>' for name in names)
     return f"""<!doctype html>
 <html lang=en>
 <head>
@@ -94,11 +95,6 @@ intervals beside the published ones, and the human reference beside the systems.
 <dl class=facts>{facts}</dl>
 </header>
 <nav aria-label="Tables and figures"><ul>{links}<li><a href="#samples">Samples and traces</a></li></ul></nav>"""
-
-
-def _label(name: str) -> str:
-    kind, number = name[:-1], name[-1]
-    return f"{kind.capitalize()} {number}"
 
 
 def _section(one: Result, folder: Path) -> str:

@@ -88,7 +88,7 @@ class Teacher:
         own[pieces, :width] = given[:, :width] * (own.std() / given.std())
 
     @torch.no_grad()
-    def soft_targets(self, batches: Sequence[TeacherBatch], columns: Columns) -> "SoftTargets":
+    def soft_targets(self, batches: Sequence[TeacherBatch], columns: Columns) -> "TeacherTargets":
         """Soft targets of the predictions of all batches, one batch after the other."""
         starts = np.cumsum([0, *(batch.num for batch in batches)]).tolist()
         parts = []
@@ -103,7 +103,7 @@ class Teacher:
                 state_of = torch.full((starts[-1],), -1)
                 state_of[torch.cat([rows + start for start, _, rows in found])] = torch.arange(len(states))
                 parts.append((self._projection(order, columns), states, state_of))
-        return SoftTargets(parts, starts[-1], len(columns.ids))
+        return TeacherTargets(parts, starts[-1], len(columns.ids))
 
     def _states(self, batch: TeacherBatch) -> tuple[Tensor, Tensor]:
         """Teacher states [n, d] where there are soft targets, and the predictions of the batch they belong to [n]."""
@@ -176,7 +176,7 @@ class _Projection(NamedTuple):
         return result.div_(result.sum(1, keepdim=True))
 
 
-class SoftTargets:
+class TeacherTargets:
     """Soft targets of the predictions of a batch, computed on demand."""
 
     def __init__(self, parts: Sequence[tuple[_Projection, Tensor, Tensor]], num: int, num_columns: int):

@@ -17,7 +17,7 @@ from redraft.training.batches import Batches
 from redraft.training.muon import optimizers
 from redraft.training.piece_data import PieceData
 from redraft.training.processes import WHOLE, Share
-from redraft.training.teacher import SoftTargets, Teacher, TeacherBatch
+from redraft.training.teacher import Teacher, TeacherBatch, TeacherTargets
 
 BATCH_PIECES = 4096
 _MASKED_SHARE = 0.25  # fraction of the pieces that the masked order predicts
@@ -114,7 +114,7 @@ class XlnetTask:
 
     def _soft_targets(
         self, parts: Sequence[_OrderPart], num_predicted: Sequence[int], columns: Columns
-    ) -> SoftTargets | None:
+    ) -> TeacherTargets | None:
         if self._teacher is None:
             return None
         batches = [
