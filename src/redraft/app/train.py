@@ -22,7 +22,7 @@ _CORPUS = click.option(
 _OUT = click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Output folder for checkpoints and results."
 )
-_TOKENS = click.option("--tokens", type=Count(), default=60e6, show_default=True, help="Number of training tokens.")
+_TOKENS = click.option("--tokens", type=Count(), default="60e6", show_default=True, help="Number of training tokens.")
 _WORDS = click.option(
     "--words", type=click.IntRange(1, 65_533), default=50_000, show_default=True, help="Size of the vocabulary."
 )

@@ -23,10 +23,12 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--batch", "batch_pieces", type=click.IntRange(64), default=3072, show_default=True, help="Pieces per batch."
 )
-@click.option("--layers", type=click.IntRange(1), default=4, show_default=True, help="Layers, from scratch.")
-@click.option("--size", type=click.IntRange(4), default=192, show_default=True, help="Hidden size, from scratch.")
 @click.option(
-    "--inner", type=click.IntRange(1), default=512, show_default=True, help="Feed-forward size, from scratch."
+    "--layers", type=click.IntRange(1), default=4, show_default=True, help="Number of layers; only from scratch."
+)
+@click.option("--size", type=click.IntRange(4), default=192, show_default=True, help="Hidden size; only from scratch.")
+@click.option(
+    "--inner", type=click.IntRange(1), default=512, show_default=True, help="Feed-forward size; only from scratch."
 )
 @seed_option
 @threads_option

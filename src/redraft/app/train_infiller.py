@@ -18,7 +18,7 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--corpus", type=_PATH, required=True, help="Folder of .txt or .txt.xz files, one sentence per line.")
 @click.option("--out", type=_PATH, required=True, help="Output folder for checkpoints and the adapter.")
-@click.option("--tokens", type=Count(), default=4e6, show_default=True, help="Training tokens, without prompts.")
+@click.option("--tokens", type=Count(), default="4e6", show_default=True, help="Training tokens, without prompts.")
 @click.option(
     "--mix",
     multiple=True,

@@ -23,12 +23,14 @@ _PATH = click.Path(path_type=Path)
 @click.option("--init", default="scratch", show_default=True, metavar="NAME|DIR|scratch", help="Weights to start from.")
 @click.option("--corpus", type=_PATH, required=True, help="Folder of .txt or .txt.xz files, one sentence per line.")
 @click.option("--out", type=_PATH, required=True, help="Output folder for checkpoints and the model.")
-@click.option("--tokens", type=Count(), default=30e6, show_default=True, help="Number of pieces to predict.")
-@click.option("--pieces", type=_PATH, help="SentencePiece vocabulary, from scratch. Default: trained on the corpus.")
+@click.option("--tokens", type=Count(), default="30e6", show_default=True, help="Number of pieces to predict.")
+@click.option("--pieces", type=_PATH, help="SentencePiece vocabulary; only from scratch. Default: train one.")
 @click.option("--teacher", metavar="NAME|DIR", help="Pack whose LSTM models give soft targets (distillation).")
-@click.option("--layers", type=click.IntRange(1), default=4, show_default=True, help="Layers, from scratch.")
 @click.option(
-    "--inner", type=click.IntRange(1), default=768, show_default=True, help="Feed-forward size, from scratch."
+    "--layers", type=click.IntRange(1), default=4, show_default=True, help="Number of layers; only from scratch."
+)
+@click.option(
+    "--inner", type=click.IntRange(1), default=768, show_default=True, help="Feed-forward size; only from scratch."
 )
 @click.option(
     "--streams",
