@@ -7,8 +7,8 @@
     python benchmarks/sense.py captions commongen/dev.tsv commongen/lite-dev.jsonl
     python benchmarks/sense.py systems outputs/gbs.jsonl outputs/prompted.jsonl ...
 
-``controls`` measures human text against other human text and against itself with the words shuffled. ``captions``
-ranks large language models, one of them also with its words shuffled. A metric that ranks shuffled text high is useless.
+``controls`` measures human text against other human text, and against itself with the words shuffled. ``captions``
+ranks large language models, one of them also with its words shuffled. A metric that ranks that high is useless.
 """
 
 import argparse

@@ -22,8 +22,7 @@ from timing import check_same, make_sampler, run
 from redraft import text
 from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.models.precision import PRECISION, compute_dtype
-from redraft.models.xlnet.network import ReadingOrder as Order
-from redraft.models.xlnet.network import XlnetConfig, XlnetLM
+from redraft.models.xlnet.network import ReadingOrder, XlnetConfig, XlnetLM
 from redraft.models.xlnet.pack import LANGUAGE_MODEL, load_readers
 from redraft.models.xlnet.reader import PieceWords, XlnetReader
 from redraft.sampler import Chain, Sampler, State
@@ -52,7 +51,7 @@ class _WordPieces:
 
 
 def _models(pack: Pack) -> tuple[list[XlnetReader], str]:
-    orders = (Order.FORWARD, Order.BACKWARD)
+    orders = (ReadingOrder.FORWARD, ReadingOrder.BACKWARD)
     if any(entry["kind"] == LANGUAGE_MODEL for entry in pack.parts.values()):
         found: Any = load_readers(pack, orders)
         return list(found.values()), f"pack {pack.name}@{pack.fingerprint}"

@@ -14,9 +14,10 @@ os.environ["REDRAFT_PRECISION"] = "float32"  # laws are held to 1e-4; what bfloa
 
 from redraft.models.lstm.network import LstmConfig
 from redraft.models.pack import Pack
-from redraft.training.lm import LmTask, prepare
-from redraft.training.loop import BEST, Plan, train
-from redraft.training.pack import assemble
+from redraft.training.lm import LmTask
+from redraft.training.loop import BEST, Schedule, train
+from redraft.training.pack import PackTraining, assemble
+from redraft.training.word_data import prepare_words
 
 settings.register_profile("redraft", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("redraft")
@@ -47,14 +48,14 @@ def made_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny_pack(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Pack:
     """Both LSTM models, trained on the made corpus."""
     folder = tmp_path_factory.mktemp("packs")
-    data = prepare(made_corpus)
+    data = prepare_words(made_corpus)
     config = LstmConfig.small(len(data.vocabulary))
     weights = {}
     for direction in ("forward", "backward"):
         task = LmTask(data, direction, config=config, batch_tokens=512)
-        train(task, Plan(60_000, learning_rate=2e-2, validate_every=30_000), folder / direction, quiet=True)
+        train(task, Schedule(60_000, learning_rate=2e-2, validate_every=30_000), folder / direction, quiet=True)
         weights[direction] = folder / direction / BEST
-    return assemble(made_corpus, data, weights, folder / "tiny", "tiny", num_tokens=60_000, config=config)
+    return assemble(PackTraining(made_corpus, "tiny", 60_000, network=config), data, weights, folder / "tiny")
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from redraft.models.causal.infiller import INFILLER
 from redraft.models.lstm.files import load_lstm
 from redraft.models.pack import Pack
 from redraft.models.pull import is_pulled
-from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.network import ReadingOrder
 from redraft.models.xlnet.pack import load_readers, part_for
 from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.learned import Learned, LearnedPrior
@@ -28,10 +28,10 @@ from redraft.sentence import Action
 from redraft.target import SoftScore, Target
 
 _PROPOSERS = {
-    Generator.FORWARD: (Order.FORWARD,),
-    Generator.BACKWARD: (Order.BACKWARD,),
-    Generator.BOTH: (Order.FORWARD, Order.BACKWARD),
-    Generator.MASKED: (Order.MASKED,),
+    Generator.FORWARD: (ReadingOrder.FORWARD,),
+    Generator.BACKWARD: (ReadingOrder.BACKWARD,),
+    Generator.BOTH: (ReadingOrder.FORWARD, ReadingOrder.BACKWARD),
+    Generator.MASKED: (ReadingOrder.MASKED,),
 }
 
 PULLED = "smollm2"  # the target of the default recipe, where it was pulled
@@ -189,7 +189,7 @@ def build(
     models = _language_models(recipe, pack)
     proposers = [models[order] for order in _PROPOSERS[recipe.generator]]
     candidates: CandidateSource = CandidateGenerator(proposers, recipe.num_candidates)
-    scorer: Scorer = models[Order.FORWARD]
+    scorer: Scorer = models[ReadingOrder.FORWARD]
     if recipe.target is not None:
         scorer, candidates = _two_stages(recipe, models, candidates, context)
     elif context:
@@ -211,23 +211,23 @@ def build_drafter(recipe: Recipe, pack: Pack, sampler: Sampler, context: str = "
     if recipe.target is not None and (context or not recipe.steps):
         target = cast("Language", sampler.target.scorer)  # a causal model proposes as well
         return GridBeam(target, _CAUSAL_BEAM, _NOISE, sampler.target.soft)
-    forward = _language_models(recipe, pack)[Order.FORWARD]
+    forward = _language_models(recipe, pack)[ReadingOrder.FORWARD]
     return GridBeam(forward, recipe.beam, _NOISE, sampler.target.soft)
 
 
 def _two_stages(
-    recipe: Recipe, models: Mapping[Order, Any], candidates: CandidateSource, context: str
+    recipe: Recipe, models: Mapping[ReadingOrder, Any], candidates: CandidateSource, context: str
 ) -> tuple[Scorer, CandidateSource]:
     """A causal target, and candidates of the pack's models and its own that the pack's forward model has scored."""
     if recipe.target is None:
         raise ValueError("two stages need a target")
-    words = models[Order.FORWARD].words
+    words = models[ReadingOrder.FORWARD].words
     target = load_causal(recipe.target, context=context, words=words, dtype=_precision(recipe))
     own = CandidateGenerator(
-        [target, *(models[order] for order in models if order is Order.BACKWARD)], recipe.num_candidates
+        [target, *(models[order] for order in models if order is ReadingOrder.BACKWARD)], recipe.num_candidates
     )
     both = Merged([candidates, own], recipe.num_candidates)
-    return target, both if recipe.num_scored is None else CheaplyScored(both, models[Order.FORWARD])
+    return target, both if recipe.num_scored is None else CheaplyScored(both, models[ReadingOrder.FORWARD])
 
 
 def _kernel(recipe: Recipe) -> Kernel:
@@ -236,9 +236,9 @@ def _kernel(recipe: Recipe) -> Kernel:
     return ExactKernel() if recipe.num_scored is None else TriesKernel(recipe.num_scored)
 
 
-def _orders(recipe: Recipe) -> list[Order]:
+def _orders(recipe: Recipe) -> list[ReadingOrder]:
     """The orders in which a recipe's language models read: the scorer's, and those of the proposers."""
-    return list(dict.fromkeys((Order.FORWARD, *_PROPOSERS[recipe.generator])))
+    return list(dict.fromkeys((ReadingOrder.FORWARD, *_PROPOSERS[recipe.generator])))
 
 
 def _precision(recipe: Recipe) -> torch.dtype | None:
@@ -246,12 +246,12 @@ def _precision(recipe: Recipe) -> torch.dtype | None:
     return torch.float32 if recipe.kernel is KernelName.EXACT else None
 
 
-def _language_models(recipe: Recipe, pack: Pack) -> Mapping[Order, Any]:
+def _language_models(recipe: Recipe, pack: Pack) -> Mapping[ReadingOrder, Any]:
     """The scorer, which reads forward, and what else proposes."""
     orders = _orders(recipe)
     if recipe.family is Family.XLNET:
         return load_readers(pack, orders, _precision(recipe))
-    if Order.MASKED in orders:
+    if ReadingOrder.MASKED in orders:
         raise InputError(f"an LSTM sees one side of a slot: recipe {recipe.name} has no masked generator; try x-mcmc")
     return {order: load_lstm(pack, order.value) for order in orders}
 

@@ -1,14 +1,16 @@
 import pytest
 
 from redraft.evaluation.chains import acceptance, length, own_nll, seconds
-from redraft.evaluation.outputs import Output, Step
+from redraft.evaluation.outputs import SystemOutput, TraceStep
 from redraft.sentence import Action
 
 R, I = Action.REPLACE, Action.INSERT  # noqa: E741
 
 
 def output(*steps, seconds=None, num_steps=None):
-    return Output("1", "a", ("a",), trace=tuple(Step(*one) for one in steps), seconds=seconds, steps=num_steps)
+    return SystemOutput(
+        "1", "a", ("a",), trace=tuple(TraceStep(*one) for one in steps), seconds=seconds, steps=num_steps
+    )
 
 
 def test_rates_are_of_all_tries_of_an_action():
@@ -44,7 +46,7 @@ def test_seconds_that_are_not_told_are_left_out(outputs, names):
 
 
 def told(nll, target):
-    return Output("1", "a", ("a",), nll=nll, target=target)
+    return SystemOutput("1", "a", ("a",), nll=nll, target=target)
 
 
 def test_nll_is_that_of_the_model_that_decided():

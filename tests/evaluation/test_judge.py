@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from redraft.errors import InputError
 from redraft.evaluation import judge as judge_module
 from redraft.evaluation.fluency import fluency
-from redraft.evaluation.judge import JudgeSource, Score, load_judge
+from redraft.evaluation.judge import JudgeScore, JudgeSource, load_judge
 from redraft.models.causal import hub
 from redraft.text import render
 from tests.evaluation.making import make_judge, sentences
@@ -147,7 +147,7 @@ def test_damaged_folder_is_one_line(tmp_path, damage):
 
 
 def test_fluency_by_hand():
-    per_token, per_word = fluency([["a", "."], ["b"]], [Score(8.0, 4), Score(3.0, 3)], {"judge": "x"})
+    per_token, per_word = fluency([["a", "."], ["b"]], [JudgeScore(8.0, 4), JudgeScore(3.0, 3)], {"judge": "x"})
     assert per_token.value == pytest.approx((2 + 1) / 2)
     assert per_word.value == pytest.approx((8 / 3 + 3 / 2) / 2)
     assert per_token.settings["judge"] == "x"

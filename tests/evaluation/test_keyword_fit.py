@@ -3,9 +3,9 @@
 import pytest
 
 from redraft.evaluation.evaluate import Judged, Material, metrics_of, swapped_texts_to_judge, texts_to_judge
-from redraft.evaluation.judge import Reading, Score
+from redraft.evaluation.judge import JudgeReading, JudgeScore
 from redraft.evaluation.keyword_fit import keyword_fit, swapped_texts
-from redraft.evaluation.outputs import Output
+from redraft.evaluation.outputs import SystemOutput
 from redraft.sentence import Constraints
 
 INPUTS = [
@@ -49,10 +49,12 @@ def test_only_what_is_there_is_counted():
 
 def test_by_hand():
     found = swapped_texts(TEXTS, INPUTS)
-    metric = keyword_fit([Score(10.0, 5)] * 3, found, [Score(14.0, 5), Score(10.5, 5), Score(9.0, 5)], {"judge": "x"})
+    metric = keyword_fit(
+        [JudgeScore(10.0, 5)] * 3, found, [JudgeScore(14.0, 5), JudgeScore(10.5, 5), JudgeScore(9.0, 5)], {"judge": "x"}
+    )
     assert metric.value == pytest.approx((4 + 0.5 - 1) / (2 + 1 + 2))
     assert metric.settings["judge"] == "x"
-    assert keyword_fit([Score(1.0, 1)], [None], [None], {}) is None
+    assert keyword_fit([JudgeScore(1.0, 1)], [None], [None], {}) is None
 
 
 def test_a_judge_of_sense():
@@ -66,10 +68,10 @@ def test_a_judge_of_sense():
         return 3.0 if last in verbs.values() and verbs.get(noun) != last else 1.0
 
     def measured(texts):
-        outputs = [Output(str(i), one, tuple(one.split())) for i, one in enumerate(texts)]
+        outputs = [SystemOutput(str(i), one, tuple(one.split())) for i, one in enumerate(texts)]
         material = Material(outputs, inputs, [(one,) for one in sense])
         needed = [*texts_to_judge(material), *swapped_texts_to_judge(material)]
-        judged = Judged({one: Reading(Score(nll(one), 5), None) for one in needed}, {})
+        judged = Judged({one: JudgeReading(JudgeScore(nll(one), 5), None) for one in needed}, {})
         metrics = metrics_of(Material(outputs, inputs, material.references, judged)).metrics
         found = {metric.name: metric.value for metric in metrics}
         return found["keyword_fit"], found["keyword_fit_to_human"]

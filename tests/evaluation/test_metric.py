@@ -100,3 +100,9 @@ def test_a_quotient_is_taken_on_the_same_draws():
     found = Bootstrap().quotient("ratio", first, second, Bootstrap().counts(100))
     assert (found.value, found.low, found.high) == pytest.approx((1.5, 1.5, 1.5))
     assert found.signature.startswith("ratio|")
+
+
+def test_sentences_without_a_whole_are_not_counted_as_inputs():
+    metric = share("x", "%", [0.0, 100.0, 0.0], [2.0, 1.0, 0.0])
+    assert (len(metric), metric.num_inputs) == (3, 2)
+    assert Bootstrap().figure(metric, Bootstrap().counts(3)).num_inputs == 2

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.errors import InputError
-from redraft.evaluation.outputs import Step, in_order_of, own_references, read_outputs, read_references
+from redraft.evaluation.outputs import TraceStep, in_order_of, own_references, read_outputs, read_references
 from redraft.sentence import Action
 
 STEP = {"action": "replace", "accepted": True, "old": "a", "new": "b"}
@@ -29,12 +29,12 @@ def test_a_full_line(tmp_path):
     assert (output.id, output.words, output.steps, output.seconds) == ("7", ("Don", "'t", "."), 2, 0.5)
     assert (output.nll, output.target) == (1.5, "tiny/forward")
     assert output.reference == ("Don", "'t", "go", ".")
-    assert output.trace == (Step(Action.REPLACE, True),)
+    assert output.trace == (TraceStep(Action.REPLACE, True),)
 
 
 def test_the_same_word_again_is_not_accepted(tmp_path):
     (output,) = read(tmp_path, {"id": 1, "text": "a", "trace": [{**STEP, "new": "a"}]})
-    assert output.trace == (Step(Action.REPLACE, False),)
+    assert output.trace == (TraceStep(Action.REPLACE, False),)
 
 
 def test_unicode_line_separators_do_not_split_a_line(tmp_path):

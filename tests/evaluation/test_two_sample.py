@@ -9,9 +9,9 @@ from sklearn.metrics import roc_auc_score
 
 from redraft.evaluation import two_sample as module
 from redraft.evaluation.evaluate import Judged, Material, metrics_of
-from redraft.evaluation.judge import Reading, Score
+from redraft.evaluation.judge import JudgeReading, JudgeScore
 from redraft.evaluation.metric import Bootstrap
-from redraft.evaluation.outputs import Output
+from redraft.evaluation.outputs import SystemOutput
 from redraft.evaluation.two_sample import two_sample, why_not
 
 
@@ -75,9 +75,9 @@ def test_why_not():
 
 def test_a_judge_without_hidden_states():
     texts = [f"Output {i} ." for i in range(20)]
-    outputs = [Output(str(i), one, tuple(one.split())) for i, one in enumerate(texts)]
+    outputs = [SystemOutput(str(i), one, tuple(one.split())) for i, one in enumerate(texts)]
     references = [(f"Reference {i} .",) for i in range(20)]
-    read = {one: Reading(Score(3.0, 3), None) for one in [*texts, *(one for (one,) in references)]}
+    read = {one: JudgeReading(JudgeScore(3.0, 3), None) for one in [*texts, *(one for (one,) in references)]}
     measured = metrics_of(Material(outputs, references=references, judged=Judged(read, {})))
     assert [tuple(one) for one in measured.left_out if one.name.startswith("two")] == [
         ("two_sample_accuracy", "the judge gives no hidden states"),

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from redraft.experiments.reproduce import Rerun, reproduce
-from redraft.experiments.run import Run
+from redraft.experiments.config import ReproduceConfig
+from redraft.experiments.reproduce import Reproduction, reproduce
 from redraft.models.pack import Pack, write_manifest
 from redraft.predict.classifier import LABELS
 from redraft.predict.pieces import SentencePieces
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
-from redraft.training.classifier import save_classifier
+from redraft.training.classifier_files import save_classifier
 from tests.conftest import made_sentence
 from tests.evaluation.making import make_judge
 from tests.xlnets import make_pieces
@@ -71,10 +71,12 @@ def guided_pack(tiny_pack: Pack, made_corpus: Path, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture(scope="session")
-def finished(data: Path, guided_pack: Pack, judge: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Rerun]:
+def finished(
+    data: Path, guided_pack: Pack, judge: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[ReproduceConfig, Reproduction]:
     """All tables and figures, with a judge and a classifier."""
     out = tmp_path_factory.mktemp("results") / "all"
-    run = Run(data, out, num=3, steps=4, judge=str(judge), pack=str(guided_pack.folder))
+    run = ReproduceConfig(data, out, num=3, steps=4, judge=str(judge), pack=str(guided_pack.folder))
     done = reproduce(run, ["all"], Quiet())
     assert done is not None
     return run, done

@@ -25,7 +25,7 @@ def call(data: Path, tiny_pack: Pack, tmp_path: Path):
 def test_from_tables_to_a_page(call, tmp_path: Path) -> None:
     done = call("table9", "table7")
     assert done.exit_code == 0, done.output
-    assert "not there yet: pack tiny has no classifier: l-mcmc-c, " in done.stdout
+    assert "unavailable: pack tiny has no classifier: l-mcmc-c, " in done.stdout
     assert done.stdout.splitlines()[-1].startswith("2 results in ")
     assert "l-mcmc on paper-templates: 3 of 3 inputs" in done.stderr
     shown = CliRunner().invoke(cli, ["report", str(tmp_path / "out")])

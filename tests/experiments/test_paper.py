@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.experiments import curves, paper, paper_samples, samples, sets, tables
-from redraft.experiments.paper import Figures
-from redraft.experiments.systems import SYSTEMS
+from redraft.experiments import acceptance_figures, inputs, metric_tables, paper_samples, sample_tables
+from redraft.experiments import paper_values as paper
+from redraft.experiments.paper_values import PaperValues
+from redraft.experiments.systems import HUMAN, SYSTEMS, TEMPLATE
 from redraft.recipes import RECIPES
 from redraft.records import constraints_of
 
@@ -15,7 +16,7 @@ _VALUES = st.none() | st.decimals(0, 100, places=3).map(float)
 
 
 @given(st.dictionaries(_NAMES, st.lists(_VALUES, min_size=1, max_size=6).map(tuple), min_size=1))
-def test_figures_are_read_as_they_stand(figures: Figures) -> None:
+def test_figures_are_read_as_they_stand(figures: PaperValues) -> None:
     lines = [
         f"  {name}    " + "   ".join("-" if value is None else str(value) for value in values)
         for name, values in figures.items()
@@ -26,24 +27,26 @@ def test_figures_are_read_as_they_stand(figures: Figures) -> None:
 @pytest.mark.parametrize(
     ("figures", "lines", "columns"),
     [
-        *((figures, tables.TABLE1, sets.KEYWORDS) for figures in paper.TABLE1.values()),
-        (paper.TABLE2, tables.TABLE2, sets.KEYWORDS),
-        *((figures, tables.TABLE4, sets.INFILLING) for figures in paper.TABLE4.values()),
-        (paper.TABLE6, tables.TABLE6, sets.KEYWORDS),
+        *((figures, metric_tables.TABLE1, inputs.KEYWORDS) for figures in paper.TABLE1.values()),
+        (paper.TABLE2, metric_tables.TABLE2, inputs.KEYWORDS),
+        *((figures, metric_tables.TABLE4, inputs.INFILLING) for figures in paper.TABLE4.values()),
+        (paper.TABLE6, metric_tables.TABLE6, inputs.KEYWORDS),
     ],
 )
-def test_every_published_row_is_in_a_table(figures: Figures, lines: tuple, columns: tuple) -> None:
+def test_every_published_row_is_in_a_table(figures: PaperValues, lines: tuple, columns: tuple) -> None:
     assert set(figures) <= {line.key for line in lines}
     assert {len(values) for values in figures.values()} == {len(columns)}
 
 
 def test_logged_acceptance_has_a_line_for_each_system() -> None:
-    assert set(paper.LOGGED_ACCEPTANCE) == {line.key for line in (*curves.FIGURE2, *curves.FIGURE3)}
+    assert set(paper.LOGGED_ACCEPTANCE) == {
+        line.key for line in (*acceptance_figures.FIGURE2, *acceptance_figures.FIGURE3)
+    }
 
 
 def test_every_printed_sample_has_a_row_and_holds_what_was_given() -> None:
     printed = [*paper_samples.TABLE3, *paper_samples.TABLE8, *paper_samples.TABLE9]
-    titles = {line.title for line in (*samples._KEYWORDS, *samples._TEMPLATES)}
+    titles = {line.title for line in (*sample_tables._KEYWORDS, *sample_tables._TEMPLATES)}
     assert len({one.id for one in printed}) == len(printed) == 9
     for one in printed:
         assert set(one.outputs) <= titles
@@ -54,3 +57,9 @@ def test_every_printed_sample_has_a_row_and_holds_what_was_given() -> None:
 
 def test_every_recipe_is_a_system() -> None:
     assert set(RECIPES) <= set(SYSTEMS)
+
+
+def test_the_rows_without_a_model_are_systems_too() -> None:
+    derived = {name for name, system in SYSTEMS.items() if system.derive is not None}
+    assert derived == {HUMAN, TEMPLATE}
+    assert [name for name, system in SYSTEMS.items() if not system.is_judged] == [TEMPLATE]

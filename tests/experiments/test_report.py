@@ -11,9 +11,9 @@ import pytest
 from matplotlib.image import imread
 
 from redraft.errors import InputError, OutputError
+from redraft.experiments.config import ReproduceConfig
 from redraft.experiments.report import make_report, write_report
-from redraft.experiments.reproduce import EXPERIMENTS, Rerun
-from redraft.experiments.run import Run
+from redraft.experiments.reproduce import EXPERIMENTS, Reproduction
 
 _CHROMIUM = shutil.which("chromium")
 _VOID = {"meta", "img", "br"}
@@ -38,7 +38,7 @@ class _Reader(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def page(finished: tuple[Run, Rerun]) -> str:
+def page(finished: tuple[ReproduceConfig, Reproduction]) -> str:
     return make_report(finished[0].out, 2)
 
 
@@ -55,7 +55,7 @@ def test_the_page_is_whole_in_itself(page: str) -> None:
     assert scopes.count(None) <= page.count("<thead>")  # only the empty corner under "system"
 
 
-def test_tables_need_no_script(page: str, finished: tuple[Run, Rerun]) -> None:
+def test_tables_need_no_script(page: str, finished: tuple[ReproduceConfig, Reproduction]) -> None:
     plain = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     for one in finished[1].results:
         for grid in one.grids:
@@ -66,7 +66,7 @@ def test_tables_need_no_script(page: str, finished: tuple[Run, Rerun]) -> None:
                 if c.paper
             ]
             assert all(value in plain for value in shown)
-    assert "not there yet" in plain
+    assert "unavailable" in plain
     assert "The consensus view is that this has not been achieved ." in plain
 
 
@@ -82,7 +82,7 @@ def test_samples_hold_drafts_and_traces(page: str) -> None:
     assert any(mark for _, mark in drafts[2]["text"])
 
 
-def test_text_cannot_break_the_page(finished: tuple[Run, Rerun], tmp_path: Path) -> None:
+def test_text_cannot_break_the_page(finished: tuple[ReproduceConfig, Reproduction], tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(finished[0].out, folder)
     for path in (*folder.glob("*.json"), *folder.glob("outputs/*/keywords-k1.jsonl")):
@@ -93,7 +93,7 @@ def test_text_cannot_break_the_page(finished: tuple[Run, Rerun], tmp_path: Path)
     assert "</script><b>" not in page
 
 
-def test_a_run_under_way_can_be_looked_at(finished: tuple[Run, Rerun], tmp_path: Path) -> None:
+def test_a_run_under_way_can_be_looked_at(finished: tuple[ReproduceConfig, Reproduction], tmp_path: Path) -> None:
     shutil.copytree(finished[0].out, tmp_path / "out")
     path = tmp_path / "out/outputs/l-mcmc/keywords-k1.jsonl"
     whole = path.read_bytes()
@@ -101,11 +101,11 @@ def test_a_run_under_way_can_be_looked_at(finished: tuple[Run, Rerun], tmp_path:
     assert make_report(tmp_path / "out", 100)
 
 
-def test_bad_folders_are_told_in_one_line(finished: tuple[Run, Rerun], tmp_path: Path) -> None:
+def test_bad_folders_are_told_in_one_line(finished: tuple[ReproduceConfig, Reproduction], tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "run.json").write_text("{}")
-    for folder, message in ((tmp_path, "has no run.json"), (broken, "no table and no figure")):
+    for folder, message in ((tmp_path, "has no run.json"), (broken, "no table or figure")):
         with pytest.raises(InputError, match=message):
             make_report(folder, 1)
     (broken / "table1.json").write_text('{"name": 1}')
@@ -116,10 +116,10 @@ def test_bad_folders_are_told_in_one_line(finished: tuple[Run, Rerun], tmp_path:
     (broken / "outputs/l-mcmc/keywords-k1.jsonl").write_text(
         '{"id": 1, "text": "A dog.", "input": {"keywords": [1]}}\n'
     )
-    with pytest.raises(InputError, match="line 1 is not an output of redraft reproduce"):
+    with pytest.raises(InputError, match="line 1 was not written by redraft reproduce"):
         make_report(broken, 1)
     (broken / "run.json").write_text("[]")
-    with pytest.raises(InputError, match="not of redraft reproduce"):
+    with pytest.raises(InputError, match="not written by redraft reproduce"):
         make_report(broken, 1)
     with pytest.raises(InputError, match="--samples must be at least 1"):
         write_report(finished[0].out, tmp_path / "x.html", 0)
@@ -129,7 +129,7 @@ def test_bad_folders_are_told_in_one_line(finished: tuple[Run, Rerun], tmp_path:
 
 
 @pytest.mark.skipif(_CHROMIUM is None, reason="no chromium here; on Debian: apt-get install chromium")
-def test_a_real_browser_shows_the_page(finished: tuple[Run, Rerun], tmp_path: Path) -> None:
+def test_a_real_browser_shows_the_page(finished: tuple[ReproduceConfig, Reproduction], tmp_path: Path) -> None:
     assert _CHROMIUM is not None
     path = write_report(finished[0].out, tmp_path / "report.html", 2)
     options = [

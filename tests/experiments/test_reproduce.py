@@ -14,12 +14,11 @@ import pytest
 
 from redraft import batch
 from redraft.errors import InputError, OutputError, PackError
-from redraft.experiments import result, scores, systems
-from redraft.experiments.outputs import HUMAN
+from redraft.experiments import judge_scores, result, systems
+from redraft.experiments.config import ReproduceConfig
 from redraft.experiments.report import make_report
-from redraft.experiments.reproduce import ABOUT, EXPERIMENTS, Rerun, _scores_path, reproduce
-from redraft.experiments.run import Run
-from redraft.experiments.systems import NOT_YET, System
+from redraft.experiments.reproduce import ABOUT, EXPERIMENTS, Reproduction, _scores_path, reproduce
+from redraft.experiments.systems import HUMAN, UNAVAILABLE, ComparedSystem
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES, pull
 from redraft.models.xlnet.files import save_xlnet
@@ -30,7 +29,7 @@ from tests.experiments.conftest import Quiet
 from tests.models.making import make_model, make_tokenizer, make_wheels, write_gguf
 from tests.xlnets import make_network, make_pieces
 
-Finished = tuple[Run, Rerun]
+Finished = tuple[ReproduceConfig, Reproduction]
 
 
 def _texts(folder: Path) -> dict[str, list[tuple[Any, str]]]:
@@ -42,8 +41,8 @@ def _texts(folder: Path) -> dict[str, list[tuple[Any, str]]]:
 
 
 @pytest.fixture
-def run(data: Path, tiny_pack: Pack, tmp_path: Path) -> Run:
-    return Run(data, tmp_path / "out", num=2, steps=3, pack=str(tiny_pack.folder), systems=("l-mcmc",))
+def run(data: Path, tiny_pack: Pack, tmp_path: Path) -> ReproduceConfig:
+    return ReproduceConfig(data, tmp_path / "out", num=2, steps=3, pack=str(tiny_pack.folder), systems=("l-mcmc",))
 
 
 def test_every_table_and_figure_is_written(finished: Finished) -> None:
@@ -54,7 +53,7 @@ def test_every_table_and_figure_is_written(finished: Finished) -> None:
         assert (run.out / f"{one.name}.md").read_text().startswith(f"# {one.title}")
         assert list(csv.DictReader((run.out / f"{one.name}.csv").read_text().splitlines()))
         assert (run.out / f"{one.name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "| asyn-bf | not there yet |" in (run.out / "README.md").read_text()
+    assert "| asyn-bf | unavailable |" in (run.out / "README.md").read_text()
 
 
 def test_the_human_reference_stands_beside_every_system(finished: Finished) -> None:
@@ -75,14 +74,14 @@ def test_the_human_reference_stands_beside_every_system(finished: Finished) -> N
 
 def test_systems_that_are_not_there_are_named(finished: Finished) -> None:
     _, done = finished
-    assert done.absent["asyn-bf"] == NOT_YET
+    assert done.absent["asyn-bf"] == UNAVAILABLE
     lacks = "pack guided has no XLNet that reads forward and no XLNet that reads backward"
-    assert done.absent["x-mcmc"] == f"{NOT_YET}: {lacks}"
-    assert done.absent["l-mcmc-c-third"] == "not there yet: there is no pack 'english-third'"
-    assert done.absent["smollm2-mcmc"] == "not there yet: smollm2 was not pulled"
+    assert done.absent["x-mcmc"] == f"{UNAVAILABLE}: {lacks}"
+    assert done.absent["l-mcmc-c-third"] == "unavailable: there is no pack 'english-third'"
+    assert done.absent["smollm2-mcmc"] == "unavailable: smollm2 was not pulled"
     assert not {"l-mcmc-c", "gbs"} & set(done.absent)
     (absent,) = [row for row in done.results[0].grids[0].rows if row.system == "asyn-bf"]
-    assert (absent.note, [cell.ours for cell in absent.cells]) == (NOT_YET, [None] * 4)
+    assert (absent.note, [cell.ours for cell in absent.cells]) == (UNAVAILABLE, [None] * 4)
     assert absent.cells[0].paper == 4.304
 
 
@@ -103,7 +102,7 @@ def test_the_card_of_a_classifier_makes_table_7(finished: Finished) -> None:
     assert len(finished[1].results[-1].grids) == 4  # heat maps
 
 
-def test_without_a_classifier_the_pages_say_so(run: Run) -> None:
+def test_without_a_classifier_the_pages_say_so(run: ReproduceConfig) -> None:
     done = reproduce(run, ["table7", "figure4"], Quiet())
     assert done is not None
     assert "has no classifier" in (run.out / "figure4.md").read_text()
@@ -117,7 +116,7 @@ def test_a_finished_run_is_not_run_again(finished: Finished, monkeypatch: pytest
 
     run, done = finished
     monkeypatch.setattr(Writer, "write_many", fail)
-    monkeypatch.setattr(scores, "load_judge", fail)
+    monkeypatch.setattr(judge_scores, "load_judge", fail)
     watch = Quiet()
     again = reproduce(run, ["table1"], watch)
     assert again is not None
@@ -125,7 +124,7 @@ def test_a_finished_run_is_not_run_again(finished: Finished, monkeypatch: pytest
     assert (watch.said, watch.units) == (["making the pages"], 0)
 
 
-def test_only_what_is_missing_is_run(run: Run) -> None:
+def test_only_what_is_missing_is_run(run: ReproduceConfig) -> None:
     reproduce(run, ["table9"], Quiet())
     reproduce(run, ["table6"], Quiet())
     before = _texts(run.out)
@@ -138,7 +137,7 @@ def test_only_what_is_missing_is_run(run: Run) -> None:
     assert watch.units == watch.total == 4 * run.steps
 
 
-def test_a_stopped_run_goes_on(run: Run, tmp_path: Path) -> None:
+def test_a_stopped_run_goes_on(run: ReproduceConfig, tmp_path: Path) -> None:
     whole = replace(run, out=tmp_path / "whole")
     reproduce(whole, ["table6", "table9"], Quiet())
     assert reproduce(run, ["table6", "table9"], Quiet(stop_after=12)) is None
@@ -148,7 +147,7 @@ def test_a_stopped_run_goes_on(run: Run, tmp_path: Path) -> None:
     assert _texts(run.out) == _texts(whole.out)
 
 
-def test_a_killed_process_goes_on(run: Run, tmp_path: Path) -> None:
+def test_a_killed_process_goes_on(run: ReproduceConfig, tmp_path: Path) -> None:
     """kill -9 as soon as the first outputs are there; then the same command again."""
     options = ["--data", str(run.data), "--num", "3", "--steps", "4", "--pack", run.pack, "--systems", "l-mcmc"]
     command = [sys.executable, "-c", "from redraft.app.cli import main; main()", "reproduce", "table4", *options]
@@ -170,7 +169,7 @@ def test_a_killed_process_goes_on(run: Run, tmp_path: Path) -> None:
     assert (run.out / "table4.csv").read_text().count("\n") == (tmp_path / "whole/table4.csv").read_text().count("\n")
 
 
-def test_scores_survive_a_kill(run: Run, judge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_survive_a_kill(run: ReproduceConfig, judge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judged = replace(run, judge=str(judge))
     assert reproduce(judged, ["table2"], Quiet()) is not None
     (path,) = run.out.glob("scores/*.jsonl")
@@ -185,7 +184,7 @@ def test_scores_survive_a_kill(run: Run, judge: Path, monkeypatch: pytest.Monkey
         assert path.read_bytes().count(b"\n") == content.count(b"\n")
 
 
-def test_scores_without_features_are_scored_again_for_them(run: Run, judge: Path) -> None:
+def test_scores_without_features_are_scored_again_for_them(run: ReproduceConfig, judge: Path) -> None:
     judged = replace(run, judge=str(judge), num=20, systems=("gbs",))
     done = reproduce(judged, ["table1"], Quiet())
     assert done is not None
@@ -207,7 +206,7 @@ def test_scores_without_features_are_scored_again_for_them(run: Run, judge: Path
         reproduce(judged, ["table1"], Quiet())
 
 
-def test_a_system_that_is_registered_fills_its_rows(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_that_is_registered_fills_its_rows(run: ReproduceConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def opened(pack: Pack) -> Writer:
@@ -215,14 +214,14 @@ def test_a_system_that_is_registered_fills_its_rows(run: Run, monkeypatch: pytes
         chosen = recipe("l-mcmc", num_candidates=3)
         return Writer(pack, chosen, build(chosen, pack))
 
-    monkeypatch.setitem(systems.SYSTEMS, "asyn-bf", System("asyn-bf", open=opened))
-    monkeypatch.setitem(systems.SYSTEMS, "sep-bf", System("sep-bf", open=opened, most_keywords=1))
+    monkeypatch.setitem(systems.SYSTEMS, "asyn-bf", ComparedSystem("asyn-bf", open=opened))
+    monkeypatch.setitem(systems.SYSTEMS, "sep-bf", ComparedSystem("sep-bf", open=opened, most_keywords=1))
     done = reproduce(replace(run, systems=("asyn-bf", "sep-bf")), ["table6"], Quiet())
     assert done is not None
     rows = {row.system: row for row in done.results[0].grids[0].rows}
     assert all(cell.ours is not None for cell in rows["asyn-bf"].cells)
     assert [cell.ours is not None for cell in rows["sep-bf"].cells] == [True, False, False, False]
-    assert rows["l-mcmc"].note == "left out"
+    assert rows["l-mcmc"].note == "not selected"
     before, written = rows["asyn-bf"], run.outputs("asyn-bf", "keywords-k1").read_bytes()
     num_opened = len(calls)
     done = reproduce(replace(run, systems=("l-mcmc",)), ["table6"], Quiet())
@@ -232,10 +231,10 @@ def test_a_system_that_is_registered_fills_its_rows(run: Run, monkeypatch: pytes
     assert rows["asyn-bf"] == before  # left out this time, but it had been run
     assert len(calls) == num_opened
     assert run.outputs("asyn-bf", "keywords-k1").read_bytes() == written
-    assert "left out" not in (run.out / "README.md").read_text().partition("| asyn-bf |")[2].partition("\n")[0]
+    assert "not selected" not in (run.out / "README.md").read_text().partition("| asyn-bf |")[2].partition("\n")[0]
 
 
-def test_reruns_are_not_mixed(run: Run, guided_pack: Pack, tmp_path: Path) -> None:
+def test_reruns_are_not_mixed(run: ReproduceConfig, guided_pack: Pack, tmp_path: Path) -> None:
     reproduce(run, ["table9"], Quiet())
     for change, message in (
         ({"steps": 4}, "steps 3, now 4"),
@@ -260,24 +259,24 @@ def test_reruns_are_not_mixed(run: Run, guided_pack: Pack, tmp_path: Path) -> No
         reproduce(run, ["table9"], Quiet())
 
 
-def test_scores_of_different_judges_have_files_of_their_own(run: Run) -> None:
+def test_scores_of_different_judges_have_files_of_their_own(run: ReproduceConfig) -> None:
     judges = ["gemma-270m", "gpt2", "someone/gpt2", "other/gpt2"]
     assert len({_scores_path(run, judge) for judge in judges}) == len(judges)
 
 
-def test_another_number_of_inputs_leaves_what_is_known_of_a_folder(run: Run) -> None:
+def test_another_number_of_inputs_leaves_what_is_known_of_a_folder(run: ReproduceConfig) -> None:
     reproduce(run, ["table9"], Quiet())
     before = (run.out / ABOUT).read_text()
     reproduce(replace(run, num=2), ["table9"], Quiet())
     assert (run.out / ABOUT).read_text() == before
 
 
-def test_what_cannot_be_is_refused_before_any_work(run: Run, tmp_path: Path) -> None:
+def test_what_cannot_be_is_refused_before_any_work(run: ReproduceConfig, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     (empty / "one-billion-word").mkdir(parents=True)
     (empty / "one-billion-word" / "test.txt").write_text("\n")
     for changes, names, message in (
-        ({}, ["table10"], "there is no 'table10' to rerun; choose all or some of: table1"),
+        ({}, ["table10"], "there is no 'table10' to reproduce; choose all or some of: table1"),
         ({"systems": ("l-mcmc", "lstm")}, ["all"], "there is no system 'lstm'; choose some of: sep-bf"),
         ({"data": tmp_path}, ["table1"], "has no one-billion-word/test.txt"),
         ({"data": empty}, ["table1"], "is empty"),
@@ -296,7 +295,7 @@ def test_what_cannot_be_is_refused_before_any_work(run: Run, tmp_path: Path) -> 
             replace(run, **{name: value})
 
 
-def test_two_processes_may_write_for_one_folder(run: Run) -> None:
+def test_two_processes_may_write_for_one_folder(run: ReproduceConfig) -> None:
     class Nested(Quiet):
         def begin(self, units: int) -> None:
             reproduce(replace(run, systems=("l-mcmc-deletion",)), ["table3"], Quiet())
@@ -316,14 +315,14 @@ def test_the_experiments_are_those_of_the_paper() -> None:
 
 
 def test_an_ablation_takes_its_own_pack(guided_pack: Pack, tiny_pack: Pack) -> None:
-    system = System("x", "l-mcmc-c", pack=str(guided_pack.folder))
+    system = ComparedSystem("x", "l-mcmc-c", pack=str(guided_pack.folder))
     assert systems.absence(system, tiny_pack) is None
-    assert systems.absence(System("x", "l-mcmc-c"), tiny_pack) == "not there yet: pack tiny has no classifier"
+    assert systems.absence(ComparedSystem("x", "l-mcmc-c"), tiny_pack) == "unavailable: pack tiny has no classifier"
     assert open_pack(str(guided_pack.folder)).name == "guided"
 
 
 def test_an_xlnet_in_the_pack_fills_its_rows(
-    run: Run, tiny_pack: Pack, made_corpus: Path, tmp_path_factory: pytest.TempPathFactory
+    run: ReproduceConfig, tiny_pack: Pack, made_corpus: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("xlnet")
     pieces = make_pieces(made_corpus, folder)
@@ -338,11 +337,11 @@ def test_an_xlnet_in_the_pack_fills_its_rows(
     assert all(piece.ours <= word.ours for piece, word in zip(per_piece.cells, per_word.cells, strict=True))
     assert all(cell.ours > 0 for cell in of_known.cells)
     x_mcmc, guided = done.results[1].grids[1].rows
-    assert (x_mcmc.note, guided.note) == ("", "not there yet: pack tiny has no classifier")
+    assert (x_mcmc.note, guided.note) == ("", "unavailable: pack tiny has no classifier")
 
 
 def test_a_causal_system_fills_its_rows_and_shows_its_traces(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: ReproduceConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokenizer = make_tokenizer()
     write_gguf(tmp_path / "tiny.gguf", make_model("llama", len(tokenizer)), tokenizer)

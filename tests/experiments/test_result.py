@@ -9,26 +9,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.experiments import pages
-from redraft.experiments.result import CLOSEST, Cell, Grid, Group, Result, Row, Sample, from_json, to_json
+from redraft.experiments.result import (
+    CLOSEST,
+    Grid,
+    Result,
+    SampleGroup,
+    SampleRow,
+    TableCell,
+    TableRow,
+    from_json,
+    to_json,
+)
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 _NUMBERS = st.none() | st.floats(allow_nan=False, allow_infinity=False)
-_CELLS = st.builds(Cell, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS, _TEXTS)
+_CELLS = st.builds(TableCell, _NUMBERS, _NUMBERS, _NUMBERS, _NUMBERS, _TEXTS, st.none() | st.integers(0, 9))
 
 
 @st.composite
 def _grids(draw: st.DrawFn) -> Grid:
     columns = draw(st.lists(_TEXTS, min_size=1, max_size=2))
     cells = st.lists(_CELLS, min_size=len(columns), max_size=len(columns)).map(tuple)
-    rows = draw(st.lists(st.builds(Row, _TEXTS, _TEXTS, cells, _TEXTS), max_size=2))
+    rows = draw(st.lists(st.builds(TableRow, _TEXTS, _TEXTS, cells, _TEXTS), max_size=2))
     return Grid(draw(_TEXTS), draw(_TEXTS), draw(st.sampled_from(["%", "nats", ""])), "", tuple(columns), tuple(rows))
 
 
 _GROUPS = st.builds(
-    Group,
+    SampleGroup,
     _TEXTS,
     st.booleans(),
-    st.lists(st.builds(Sample, _TEXTS, _TEXTS, _TEXTS, _TEXTS, _TEXTS), max_size=2).map(tuple),
+    st.lists(st.builds(SampleRow, _TEXTS, _TEXTS, _TEXTS, _TEXTS, _TEXTS), max_size=2).map(tuple),
 )
 _RESULTS = st.builds(
     Result,
@@ -77,10 +87,29 @@ def test_a_ratio_to_human_text_is_best_at_1() -> None:
     assert pages.heading(Grid("r", "NLL ratio", "", CLOSEST, (), ())) == "NLL ratio (closest to 1 is best)"
 
 
+def test_a_cell_of_fewer_inputs_states_their_number() -> None:
+    cells = (TableCell(1.0, num_inputs=200), TableCell(2.0, 1.0, 3.0, num_inputs=37), TableCell(3.0, num_inputs=200))
+    grid = Grid("fit", "Fit", "nats", "", ("a", "b", "c"), (TableRow("GBS", "gbs", cells),))
+    shown = pages.markdown(Result("table1", "Table 1", (grid,)))
+    assert "| GBS | 1.000 | - | 2.000 (1.000 to 3.000, n = 37) | - | 3.000 | - |" in shown
+    rows = csv.DictReader(io.StringIO(pages.as_csv(Result("table1", "Table 1", (grid,))), newline=""))
+    assert [row["num_inputs"] for row in rows] == ["200", "37", "200"]
+
+
+def test_results_without_numbers_of_inputs_are_read() -> None:
+    cells = (TableCell(1.0, num_inputs=200),)
+    given = json.loads(to_json(Result("t", "T", (Grid("m", "M", "", "", ("a",), (TableRow("r", "s", cells),)),))))
+    del given["grids"][0]["rows"][0]["cells"][0]["num_inputs"]
+    assert from_json(json.dumps(given)).grids[0].rows[0].cells[0] == TableCell(1.0)
+
+
 def test_ours_beside_the_paper() -> None:
-    cells = (Cell(4.5678, 4.1, 5.0, 4.549), Cell(paper=4.564))
-    rows = (Row("L-MCMC (200)", "l-mcmc", cells), Row("GBS", "gbs", (Cell(), Cell()), "not there yet"))
+    cells = (TableCell(4.5678, 4.1, 5.0, 4.549), TableCell(paper=4.564))
+    rows = (
+        TableRow("L-MCMC (200)", "l-mcmc", cells),
+        TableRow("GBS", "gbs", (TableCell(), TableCell()), "unavailable"),
+    )
     shown = pages.markdown(Result("table1", "Table 1", (Grid("nll", "NLL", "nats", "lower", ("k=1", "k=2"), rows),)))
     assert "## NLL (nats, lower is better)" in shown
     assert "| L-MCMC (200) | 4.568 (4.100 to 5.000) | 4.549 | - | 4.564 |" in shown
-    assert "| GBS (not there yet) | - | - | - | - |" in shown
+    assert "| GBS (unavailable) | - | - | - | - |" in shown

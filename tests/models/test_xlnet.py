@@ -19,11 +19,11 @@ from redraft.models.base import Slot
 from redraft.models.output_layer import sample_columns
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS
-from redraft.models.xlnet import reader as xlnet_reader
 from redraft.models.xlnet import scoring as xlnet_scoring
 from redraft.models.xlnet.files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
 from redraft.models.xlnet.network import XlnetConfig, XlnetLM
 from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader
+from redraft.models.xlnet.reader import reader as xlnet_reader
 from redraft.models.xlnet.scoring import ScoreBound
 from redraft.predict.prior import UniformPrior
 from redraft.revise import lazy

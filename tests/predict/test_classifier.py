@@ -12,7 +12,7 @@ from redraft.predict import classifier as module
 from redraft.predict.classifier import LABELS, Classifier, load_classifier
 from redraft.predict.pieces import SentencePieces
 from redraft.predict.xlnet import XlnetTokenClassifier
-from redraft.training.classifier import classifier_from, save_classifier
+from redraft.training.classifier_files import classifier_from, save_classifier
 from tests.predict.conftest import TINY
 
 _SENTENCES = [

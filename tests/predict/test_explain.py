@@ -8,7 +8,7 @@ from redraft.errors import InputError
 from redraft.predict.classifier import Classifier
 from redraft.predict.heat_map import prior_table
 from redraft.predict.xlnet import XlnetTokenClassifier
-from redraft.training.classifier import save_classifier
+from redraft.training.classifier_files import save_classifier
 
 
 @pytest.fixture

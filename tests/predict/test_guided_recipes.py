@@ -9,7 +9,7 @@ import redraft
 from redraft.errors import PackError
 from redraft.models.pack import Pack, write_manifest
 from redraft.predict.xlnet import XlnetTokenClassifier
-from redraft.training.classifier import save_classifier
+from redraft.training.classifier_files import save_classifier
 from redraft.writer import Settings
 
 

@@ -58,7 +58,7 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_too_many_pieces_are_refused(made_corpus: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no 16,000 pieces"):
+    with pytest.raises(InputError, match="cannot train 16,000 pieces"):
         train_pieces(made_corpus, tmp_path / "spiece.model")
     assert not list(tmp_path.glob("*"))
 

@@ -1,6 +1,7 @@
 """The classifier over readings: its inputs are what the readers say, it trains, and it fits no other readers."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,10 @@ from redraft.models.pack import Pack
 from redraft.models.vocabulary import Vocabulary
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier, padded
 from redraft.predict.pieces import PieceEncoder
-from redraft.synthesis.run import Settings, synthesise
+from redraft.synthesis.dataset import SynthesisConfig, synthesise
 from redraft.synthesis.words import Method
-from redraft.training.classifier import new_reading_classifier, save_classifier, train_classifier
+from redraft.training.classifier import ClassifierTraining, train_classifier
+from redraft.training.classifier_files import new_reading_classifier, save_classifier
 from redraft.training.parts import Additions, add_parts
 
 _SHAPE = {"n_layer": 1, "d_model": 16, "n_head": 2, "d_inner": 16}
@@ -103,9 +105,9 @@ def test_batches_do_not_matter(saved: Path, tiny_pack: Pack) -> None:
 
 
 def test_it_trains_and_guides_from_a_pack(made_corpus: Path, tiny_pack: Pack, tmp_path: Path) -> None:
-    synthesise(Settings(made_corpus, 1, 600, 120, (Method.RANDOM,), sources_per_shard=64), tmp_path / "data")
-    settings = {"epochs": 8, "learning_rate": 1e-2, "batch_pieces": 256, "quiet": True}
-    scores = train_classifier(tmp_path / "data", tmp_path / "out", readers=tiny_pack, shape=_SHAPE, **settings)
+    synthesise(SynthesisConfig(made_corpus, 1, 600, 120, (Method.RANDOM,), sources_per_shard=64), tmp_path / "data")
+    config = ClassifierTraining(tmp_path / "data", readers=tiny_pack, learning_rate=1e-2, batch_pieces=256)
+    scores = train_classifier(replace(config, shape=_SHAPE, epochs=8), tmp_path / "out", quiet=True)
     assert scores["whole"].macro_f1 > 0.4  # always "copy" has 0.23
     pack = add_parts(tiny_pack, tmp_path / "pack", Additions(classifier=tmp_path / "out"), {"some": ["The dog sees."]})
     assert pack.parts["classifier"] == {"kind": "redraft-xlnet-over-lstm", "folder": "classifier"}
@@ -114,8 +116,7 @@ def test_it_trains_and_guides_from_a_pack(made_corpus: Path, tiny_pack: Pack, tm
     )
     near = load_classifier(tmp_path / "out", pack=tiny_pack).log_probs(_SENTENCES[:1])[0]
     assert np.abs(np.exp(pack_classifier(pack).log_probs(_SENTENCES[:1])[0]) - np.exp(near)).max() < 0.05
-    options = {**settings, "epochs": 0.1}
-    train_classifier(tmp_path / "data", tmp_path / "more", init=tmp_path / "out", readers=tiny_pack, **options)
+    train_classifier(replace(config, init=tmp_path / "out", epochs=0.1), tmp_path / "more", quiet=True)
     for arguments in (
         ["--classifier", str(tmp_path / "more"), "--pack", str(tiny_pack.folder)],
         ["--pack", str(pack.folder)],

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from redraft.training.xlnet import PieceData, prepare
+from redraft.training.piece_data import PieceData, prepare_pieces
 from tests.xlnets import make_pieces
 
 
@@ -15,4 +15,4 @@ def pieces(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def data(made_corpus: Path, pieces: Path) -> PieceData:
-    return prepare(made_corpus, pieces)
+    return prepare_pieces(made_corpus, pieces)

@@ -6,19 +6,20 @@ import pytest
 import torch
 
 from redraft.corpus import is_held_out
+from redraft.evaluation.lstm_nll import DIRECTIONS, Direction, nll_per_word, word_nll
 from redraft.models.lstm.network import LstmConfig, LstmLM
 from redraft.models.vocabulary import END, SPECIALS, START, Vocabulary
-from redraft.training.lm import DIRECTIONS, Direction, encode, nll_per_word, prepare, word_nll
+from redraft.training.word_data import encode_words, prepare_words
 
 _LINES = ["A dog sees the sea .", "The dog .", "Sea ?", "the dog sees a dog , but not the sea ."]
 
 
 def test_what_is_kept_is_that_of_the_text(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("".join(f"A dog sees the sea number {n} .\n" for n in range(2000)))
-    first = prepare(tmp_path, 50, tmp_path / "kept.npz", quiet=True)
-    assert prepare(tmp_path, 50, tmp_path / "kept.npz", quiet=True).vocabulary.words == first.vocabulary.words
+    first = prepare_words(tmp_path, 50, tmp_path / "kept.npz", quiet=True)
+    assert prepare_words(tmp_path, 50, tmp_path / "kept.npz", quiet=True).vocabulary.words == first.vocabulary.words
     (tmp_path / "one.txt").write_text((tmp_path / "one.txt").read_text().replace("dog", "cat"))
-    changed = prepare(tmp_path, 50, tmp_path / "kept.npz", quiet=True)
+    changed = prepare_words(tmp_path, 50, tmp_path / "kept.npz", quiet=True)
     assert "cat" in changed.vocabulary
     assert "dog" not in changed.vocabulary
 
@@ -26,7 +27,7 @@ def test_what_is_kept_is_that_of_the_text(tmp_path: Path) -> None:
 def test_words_of_held_out_sentences_alone_are_unknown(tmp_path: Path) -> None:
     lines = [f"A dog sees the sea number w{n} ." for n in range(2000)]
     (tmp_path / "one.txt").write_text("\n".join(lines))
-    vocabulary = prepare(tmp_path, 5000, quiet=True).vocabulary
+    vocabulary = prepare_words(tmp_path, 5000, quiet=True).vocabulary
     assert all((line.split()[-2] in vocabulary) != is_held_out(line) for line in lines)
 
 
@@ -36,10 +37,10 @@ def test_words_one_by_one(direction: Direction) -> None:
     vocabulary = Vocabulary([*SPECIALS, *words])
     torch.manual_seed(0)
     network = LstmLM(LstmConfig.small(len(vocabulary))).eval()
-    data = encode(vocabulary, _LINES)
+    data = encode_words(vocabulary, _LINES)
     found = word_nll(network, data, direction, batch=3)
     for line, nll in zip(_LINES, found, strict=True):
-        (alone,) = word_nll(network, encode(vocabulary, [line]), direction)
+        (alone,) = word_nll(network, encode_words(vocabulary, [line]), direction)
         assert nll == pytest.approx(alone, rel=1e-5)
         read = [START, *vocabulary.ids(line.split() if direction == "forward" else line.split()[::-1]), END]
         with torch.inference_mode():

@@ -13,20 +13,23 @@ import torch
 from safetensors.torch import load_file
 
 from redraft.errors import CorpusError, InputError, OutputError
+from redraft.evaluation.lstm_nll import padded
 from redraft.models.lstm.network import LstmConfig
 from redraft.training import loop
-from redraft.training.lm import Batches, LmTask, padded, prepare
-from redraft.training.loop import BEST, CHECKPOINT, LOG, Plan, train
+from redraft.training.batches import Batches
+from redraft.training.lm import LmTask
+from redraft.training.loop import BEST, CHECKPOINT, LOG, Schedule, train
 from redraft.training.processes import Share
+from redraft.training.word_data import prepare_words
 from tests.full_disk import file_limit
 
 
 def _task(corpus: Path, **changes: int) -> LmTask:
-    data = prepare(corpus)
+    data = prepare_words(corpus)
     return LmTask(data, "forward", config=LstmConfig.small(len(data.vocabulary)), **{"batch_tokens": 256, **changes})
 
 
-_PLAN = Plan(12_000, learning_rate=1e-2, validate_every=3_000)
+_PLAN = Schedule(12_000, learning_rate=1e-2, validate_every=3_000)
 
 
 class _KilledError(Exception):
@@ -65,7 +68,7 @@ def test_a_run_that_was_cut_off_ends_with_the_same_weights(
 def test_an_interrupt_waits_for_a_state_to_go_on_from(
     made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    plan = Plan(3_000, learning_rate=1e-2, validate_every=1_000)
+    plan = Schedule(3_000, learning_rate=1e-2, validate_every=1_000)
     whole = train(_task(made_corpus), plan, tmp_path / "whole", quiet=True)
     task = _task(made_corpus)
     plain = getattr(task, where)
@@ -83,7 +86,7 @@ def test_an_interrupt_waits_for_a_state_to_go_on_from(
 
 
 def test_half_a_step_is_not_kept(made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(3_000, learning_rate=1e-2, validate_every=1_000, checkpoint_seconds=0)
+    plan = Schedule(3_000, learning_rate=1e-2, validate_every=1_000, checkpoint_seconds=0)
     whole = train(_task(made_corpus), plan, tmp_path / "whole", quiet=True)
     task = _task(made_corpus)
     last = task.optimizers[-1]
@@ -105,7 +108,7 @@ def test_half_a_step_is_not_kept(made_corpus: Path, tmp_path: Path, monkeypatch:
 def test_a_score_is_not_kept_without_its_weights(
     made_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = Plan(3_000, learning_rate=1e-2, validate_every=3_000)
+    plan = Schedule(3_000, learning_rate=1e-2, validate_every=3_000)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -121,12 +124,12 @@ def test_a_score_is_not_kept_without_its_weights(
 
 
 def test_a_full_disk_leaves_the_older_checkpoint(made_corpus: Path, tmp_path: Path) -> None:
-    train(_task(made_corpus), Plan(1_000, learning_rate=1e-2), tmp_path, quiet=True)
+    train(_task(made_corpus), Schedule(1_000, learning_rate=1e-2), tmp_path, quiet=True)
     before = (tmp_path / CHECKPOINT).read_bytes()
     with file_limit(3_000), pytest.raises(OutputError, match=r"cannot write .*: .*File too large"):
-        train(_task(made_corpus), Plan(2_000, learning_rate=1e-2), tmp_path, quiet=True)
+        train(_task(made_corpus), Schedule(2_000, learning_rate=1e-2), tmp_path, quiet=True)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
-    train(_task(made_corpus), Plan(2_000, learning_rate=1e-2), tmp_path, quiet=True)
+    train(_task(made_corpus), Schedule(2_000, learning_rate=1e-2), tmp_path, quiet=True)
 
 
 @pytest.mark.slow
@@ -157,7 +160,7 @@ def test_a_killed_process_can_be_resumed(made_corpus: Path, tmp_path: Path) -> N
 
 
 def test_other_settings_do_not_resume(made_corpus: Path, tmp_path: Path) -> None:
-    plan = Plan(600, learning_rate=1e-2)
+    plan = Schedule(600, learning_rate=1e-2)
     train(_task(made_corpus), plan, tmp_path, quiet=True)
     with pytest.raises(InputError, match=r"other settings \(batch_tokens\)"):
         train(_task(made_corpus, batch_tokens=128), plan, tmp_path, quiet=True)
@@ -165,20 +168,20 @@ def test_other_settings_do_not_resume(made_corpus: Path, tmp_path: Path) -> None
 
 def test_another_length_is_told(made_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for num_tokens in (600, 600, 900):
-        train(_task(made_corpus), Plan(num_tokens, learning_rate=1e-2), tmp_path)
+        train(_task(made_corpus), Schedule(num_tokens, learning_rate=1e-2), tmp_path)
     told = [line for line in capsys.readouterr().err.splitlines() if "schedule" in line]
-    assert told == [f"{tmp_path.name}: the rate goes on along a schedule of 900 tokens; so far it was one of 600"]
+    assert told == [f"{tmp_path.name}: the schedule changed from 600 to 900 tokens"]
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
-    plan = Plan(1000, learning_rate=1.0, warmup=0.1)
+    plan = Schedule(1000, learning_rate=1.0, warmup=0.1)
     rates = [plan.rate(tokens) for tokens in (0, 50, 100, 500, 1000)]
     assert rates[0] < rates[1] < rates[2] == pytest.approx(1.0)
     assert rates[2] > rates[3] > rates[4] == pytest.approx(0.01)
 
 
 def test_every_sentence_comes_once_an_epoch(made_corpus: Path) -> None:
-    data = prepare(made_corpus).train
+    data = prepare_words(made_corpus).train
     batches = Batches(data, 256, seed=1)
     seen: list[int] = []
     step = 0
@@ -191,7 +194,7 @@ def test_every_sentence_comes_once_an_epoch(made_corpus: Path) -> None:
 
 
 def test_padding_and_direction(made_corpus: Path) -> None:
-    data = prepare(made_corpus).train
+    data = prepare_words(made_corpus).train
     rows = Batches(data, 64, seed=0).rows(0)
     inputs, targets, real = padded(data, rows, "forward")
     assert (inputs[1:][real[1:]] == targets[:-1][real[1:]]).all()
@@ -206,4 +209,4 @@ def test_a_corpus_that_is_no_text_is_refused(tmp_path: Path, content: bytes | No
     if content is not None:
         (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(CorpusError):
-        prepare(tmp_path)
+        prepare_words(tmp_path)

@@ -21,13 +21,13 @@ from redraft.models.pieces import SentencePieces
 from redraft.models.precision import PRECISION
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.xlnet.files import WEIGHTS, save_xlnet
-from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.network import ReadingOrder
 from redraft.models.xlnet.pack import load_readers, part_for
 from redraft.models.xlnet.reader import XlnetReader
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
-from redraft.training.classifier import save_classifier
-from redraft.training.pack import train_pack
+from redraft.training.classifier_files import save_classifier
+from redraft.training.pack import PackTraining, train_pack
 from redraft.training.parts import Additions, add_parts
 from redraft.writer import Settings
 from tests.xlnets import TINY, make_network
@@ -113,7 +113,7 @@ def test_everybody_may_read_what_is_saved(whole: Pack, xlnet: Path, classifier: 
 def test_readers_take_the_precision_that_was_asked_for(whole: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
     for precision in ("float32", "bfloat16"):
         monkeypatch.setenv(PRECISION, precision)
-        reader = load_readers(whole, [Order.FORWARD])[Order.FORWARD]
+        reader = load_readers(whole, [ReadingOrder.FORWARD])[ReadingOrder.FORWARD]
         assert isinstance(reader, XlnetReader)
         assert reader.network.lm_loss.bias.dtype == getattr(torch, precision)
         writer = redraft.load(str(whole.folder), "x-mcmc-c", num_candidates=5)
@@ -124,7 +124,7 @@ def test_readers_take_the_precision_that_was_asked_for(whole: Pack, monkeypatch:
     assert exact.sampler.target.scorer.precision == "float32"  # its scores must not hang on the batch
     monkeypatch.setenv(PRECISION, "half")
     with pytest.raises(InputError, match="REDRAFT_PRECISION=half is no precision"):
-        load_readers(whole, [Order.FORWARD])
+        load_readers(whole, [ReadingOrder.FORWARD])
 
 
 @pytest.mark.parametrize("recipe", ["x-mcmc", "x-mcmc-c", "l-mcmc-c"])
@@ -160,12 +160,12 @@ def test_generators_propose_what_their_models_say(whole: Pack) -> None:
     constraints = Constraints(("dog", "sea"))
     sentence = constraints.start(np.random.default_rng(0))
     slot = slot_of(sentence, Action.INSERT, 1)
-    readers = load_readers(whole, list(Order))
+    readers = load_readers(whole, list(ReadingOrder))
     dists = {}
     for order, reader in readers.items():
         dists[order.value] = reader.log_dist([slot], reader.read([slot.words], [None]))[0]
     dists["both"] = dists["forward"] + dists["backward"]
-    words = readers[Order.FORWARD].words
+    words = readers[ReadingOrder.FORWARD].words
     for name, dist in dists.items():
         sampler = recipes.build(recipes.recipe("x-mcmc", generator=name, num_candidates=3), whole)
         generator = sampler._candidates
@@ -213,7 +213,7 @@ def test_two_models_for_one_order_are_refused_unless_it_is_said_which(
 ) -> None:
     """Checkpoints from elsewhere do not tell what they read."""
     one, two = (_one_order(tmp_path / name, pieces, seed=seed) for seed, name in enumerate("ab"))
-    with pytest.raises(InputError, match="two of the XLNets would read forward; say which one does"):
+    with pytest.raises(InputError, match="two of the XLNets would read forward; choose one"):
         add_parts(tiny_pack, tmp_path / "pack", Additions([one, two]), _SETS)
     assert not (tmp_path / "pack").exists()
     pack = add_parts(tiny_pack, tmp_path / "pack", Additions([f"forward={one}", f"backward={two}"]), _SETS)
@@ -224,10 +224,10 @@ def test_two_models_for_one_order_are_refused_unless_it_is_said_which(
 def test_a_new_model_takes_over_what_it_reads(whole: Pack, pieces: Path, tmp_path: Path) -> None:
     forward = _one_order(tmp_path / "forward", pieces, "forward", seed=5)
     pack = add_parts(whole, tmp_path / "one", Additions([forward]), {})
-    assert (part_for(pack, Order.FORWARD), part_for(pack, Order.BACKWARD)) == ("xlnet-forward", "xlnet")
+    assert (part_for(pack, ReadingOrder.FORWARD), part_for(pack, ReadingOrder.BACKWARD)) == ("xlnet-forward", "xlnet")
     rest = _one_order(tmp_path / "rest", pieces, "backward", "masked", seed=6)
     pack = add_parts(pack, tmp_path / "two", Additions([rest]), {})
-    assert {part_for(pack, order) for order in Order} == {"xlnet-forward", "xlnet-backward-masked"}
+    assert {part_for(pack, order) for order in ReadingOrder} == {"xlnet-forward", "xlnet-backward-masked"}
     assert not (pack.folder / "xlnet").exists()
     assert "xlnet" not in pack.card
     every = _one_order(tmp_path / "every", pieces, seed=7)
@@ -271,7 +271,7 @@ def test_models_of_two_vocabularies_are_not_multiplied(
 
 
 def test_wrong_words_do_not_come_from_a_model_that_never_read_both_sides(pieces: Path, tmp_path: Path) -> None:
-    with pytest.raises(PackError, match="never learned to read from both sides"):
+    with pytest.raises(PackError, match="was not trained on masked words"):
         find_masked_lm(None, _one_order(tmp_path / "forward", pieces, "forward"))()
 
 
@@ -363,7 +363,7 @@ def test_what_cannot_be_added_in_place_changes_nothing(tiny_pack: Pack, xlnet: P
 
 def test_a_pack_is_trained_and_made_again(xlnet: Path, made_corpus: Path, tmp_path: Path) -> None:
     def make(added: Additions | None) -> Pack:
-        return train_pack(made_corpus, tmp_path, "new", num_tokens=2000, num_words=50, added=added)
+        return train_pack(PackTraining(made_corpus, "new", 2000, 50, additions=added), tmp_path)
 
     with pytest.raises(RedraftError, match=r"config.json"):
         make(Additions(classifier=tmp_path / "nowhere"))

@@ -9,19 +9,22 @@ import torch
 from click.testing import CliRunner
 
 from redraft.app.train_xlnet import xlnet_lm
+from redraft.evaluation.xlnet_nll import Predictor
 from redraft.models import output_layer
 from redraft.models.lstm.files import load_network
 from redraft.models.output_layer import Columns, sample_columns
 from redraft.models.pack import Pack
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import END, START
-from redraft.models.xlnet.network import ReadingOrder as Order
-from redraft.training.teacher import SHARE, Taught, Teacher
-from redraft.training.xlnet import PieceData, Predictor, XlnetTask, new_xlnet
+from redraft.models.xlnet.network import ReadingOrder
+from redraft.training.piece_data import PieceData
+from redraft.training.teacher import SHARE, Teacher, TeacherBatch
+from redraft.training.xlnet import new_xlnet
+from redraft.training.xlnet_task import XlnetTask
 from tests.xlnets import make_network
 
 _SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
-_READ = [Order.FORWARD, Order.BACKWARD]
+_READ = [ReadingOrder.FORWARD, ReadingOrder.BACKWARD]
 
 
 @pytest.fixture
@@ -33,8 +36,10 @@ def _all_columns(size: int) -> Columns:
     return Columns(torch.arange(size), torch.zeros(size))
 
 
-def _told(teacher: Teacher, sentences: list[np.ndarray], order: Order, columns: Columns) -> torch.Tensor:  # type: ignore[type-arg]
-    return teacher.lesson([Taught(order, sentences, sum(len(one) + 1 for one in sentences))], columns)(slice(None))
+def _told(teacher: Teacher, sentences: list[np.ndarray], order: ReadingOrder, columns: Columns) -> torch.Tensor:  # type: ignore[type-arg]
+    return teacher.soft_targets([TeacherBatch(order, sentences, sum(len(one) + 1 for one in sentences))], columns)(
+        slice(None)
+    )
 
 
 def _spoken(soft: torch.Tensor) -> list[int]:
@@ -44,7 +49,7 @@ def _spoken(soft: torch.Tensor) -> list[int]:
 
 @pytest.mark.parametrize("order", _READ)
 def test_it_speaks_where_a_word_begins_and_says_what_the_lstm_says(
-    tiny_pack: Pack, teacher: Teacher, pieces: Path, order: Order
+    tiny_pack: Pack, teacher: Teacher, pieces: Path, order: ReadingOrder
 ) -> None:
     splitter = SentencePieces(pieces)
     network, vocabulary = load_network(tiny_pack, order.value)
@@ -52,13 +57,13 @@ def test_it_speaks_where_a_word_begins_and_says_what_the_lstm_says(
     own = [splitter.split(word) for word in words]
     sentence = np.array([i for ids in own for i in ids], dtype=np.uint16)
     soft = _told(teacher, [sentence, sentence], order, _all_columns(splitter.size))
-    heard = vocabulary.ids(words if order is Order.FORWARD else words[::-1])
+    heard = vocabulary.ids(words if order is ReadingOrder.FORWARD else words[::-1])
     hidden, _ = network(torch.tensor([START, *heard])[:, None])
     probabilities = network.softmax.log_prob(hidden[:, 0]).exp()
-    lengths = [len(ids) for ids in (own if order is Order.FORWARD else own[::-1])]
+    lengths = [len(ids) for ids in (own if order is ReadingOrder.FORWARD else own[::-1])]
     starts = [sum(lengths[:at]) for at in range(len(words) + 1)]
     assert _spoken(soft) == [*starts, *(start + len(sentence) + 1 for start in starts)]
-    first, end = (0, splitter.end) if order is Order.FORWARD else (-1, splitter.begin)
+    first, end = (0, splitter.end) if order is ReadingOrder.FORWARD else (-1, splitter.begin)
     for row in _spoken(soft):
         expected = torch.zeros(splitter.size)
         by_word = probabilities[starts.index(row % (len(sentence) + 1))]
@@ -71,12 +76,12 @@ def test_it_speaks_where_a_word_begins_and_says_what_the_lstm_says(
 def test_what_it_says_is_spread_over_the_columns(teacher: Teacher, data: PieceData, pieces: Path) -> None:
     size = SentencePieces(pieces).size
     sentences = [data.train.sentence(row) for row in range(4)]
-    whole = _told(teacher, sentences, Order.FORWARD, _all_columns(size))
+    whole = _told(teacher, sentences, ReadingOrder.FORWARD, _all_columns(size))
     every = torch.arange(size)
     many = [sample_columns(every[:1], size, 30, 60, torch.Generator().manual_seed(seed)) for seed in range(400)]
     mean = torch.zeros_like(whole)
     for columns in many:
-        soft = _told(teacher, sentences, Order.FORWARD, columns)
+        soft = _told(teacher, sentences, ReadingOrder.FORWARD, columns)
         assert _spoken(soft) == _spoken(whole)
         torch.testing.assert_close(soft.sum(1), whole.sum(1))
         mean[:, columns.ids] += soft / len(many)
@@ -89,10 +94,10 @@ def test_odd_sentences_and_unknown_words_are_passed_over(teacher: Teacher, piece
     odd = np.array([*man, splitter.end, *man], dtype=np.uint16)  # no text has an end in its middle
     plain = np.array([*unknown, *man], dtype=np.uint16)
     columns = _all_columns(splitter.size)
-    assert _spoken(_told(teacher, [odd], Order.FORWARD, columns)) == []
+    assert _spoken(_told(teacher, [odd], ReadingOrder.FORWARD, columns)) == []
     first = len(odd) + 1
     man_and_end = [first + len(unknown), first + len(plain)]
-    assert _spoken(_told(teacher, [odd, plain], Order.FORWARD, columns)) == man_and_end
+    assert _spoken(_told(teacher, [odd, plain], ReadingOrder.FORWARD, columns)) == man_and_end
 
 
 def test_the_loss_is_a_mixture_and_its_gradient_is_right(pieces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +126,7 @@ def test_the_loss_is_a_mixture_and_its_gradient_is_right(pieces: Path, monkeypat
 
 def test_words_begin_with_the_embeddings_of_the_lstm(tiny_pack: Pack, teacher: Teacher, pieces: Path) -> None:
     student, (network, vocabulary) = new_xlnet(pieces, _SHAPE), load_network(tiny_pack, "forward")
-    teacher.begin(student)
+    teacher.initialise(student)
     (piece,) = SentencePieces(pieces).split("house")
     own = student.transformer.word_embedding.weight[piece, :16].detach()
     given = network.embedding.weight[vocabulary.id("house")].detach()
@@ -132,7 +137,7 @@ def test_a_task_mixes_in_what_its_teacher_says(teacher: Teacher, data: PieceData
     """Each order of a batch at its own place: told apart from what the task computes by the plain parts of it."""
     splitter = SentencePieces(pieces)
     network = make_network(pieces)
-    orders = [Order.FORWARD, Order.MASKED, Order.BACKWARD]
+    orders = [ReadingOrder.FORWARD, ReadingOrder.MASKED, ReadingOrder.BACKWARD]
     task = XlnetTask(network, splitter, data, orders, batch_pieces=200, teacher=teacher)
     step = 1  # another order begins
     with torch.no_grad():
@@ -146,8 +151,8 @@ def test_a_task_mixes_in_what_its_teacher_says(teacher: Teacher, data: PieceData
         columns = sample_columns(in_batch, splitter.size, 2000, 1500, generator)
         expected = 0.0
         for part in parts:
-            hidden, target = predict(part.sentences, part.order, part.asked)
-            soft = None if part.order is Order.MASKED else _told(teacher, part.sentences, part.order, columns)
+            hidden, target = predict(part.sentences, part.order, part.masked)
+            soft = None if part.order is ReadingOrder.MASKED else _told(teacher, part.sentences, part.order, columns)
             expected += float(network.loss(hidden, target, columns, None if soft is None else soft.__getitem__))
             num -= len(target)
     assert num == 0

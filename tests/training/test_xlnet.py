@@ -15,43 +15,35 @@ from safetensors.torch import load_file
 
 from redraft.app.train_xlnet import xlnet_lm
 from redraft.errors import InputError, PackError
+from redraft.evaluation.lstm_nll import known_words, mean_over
+from redraft.evaluation.xlnet_nll import Predictor, draw_masked, nll_by_order, piece_nll, sum_by_words
 from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.vocabulary import SPECIALS, Vocabulary
 from redraft.models.xlnet.files import load_xlnet
-from redraft.models.xlnet.network import ReadingOrder as Order
-from redraft.training import xlnet
-from redraft.training.classifier import classifier_from
-from redraft.training.lm import known_words, mean_over
-from redraft.training.loop import BEST, LOG, Plan, train
+from redraft.models.xlnet.network import ReadingOrder
+from redraft.training import piece_data
+from redraft.training.classifier_files import classifier_from
+from redraft.training.loop import BEST, LOG, Schedule, train
 from redraft.training.muon import orthogonal
+from redraft.training.piece_data import PieceData, prepare_pieces
 from redraft.training.processes import Share
-from redraft.training.xlnet import (
-    PieceData,
-    Predictor,
-    XlnetTask,
-    ask,
-    by_words,
-    new_xlnet,
-    nll_by_order,
-    piece_nll,
-    prepare,
-    train_xlnet,
-)
+from redraft.training.xlnet import XlnetTraining, new_xlnet, train_xlnet
+from redraft.training.xlnet_task import XlnetTask
 from tests.xlnets import make_network, readers
 
 _SHAPE = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
-_ALL = list(Order)
+_ALL = tuple(ReadingOrder)
 
 
 @pytest.fixture(scope="module")
 def trained(made_corpus: Path, pieces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained")
-    options = {"learning_rate": 1e-2, "batch_pieces": 512, "validate_every": 15_000, "quiet": True}
-    train_xlnet(made_corpus, _ALL, out, num_tokens=45_000, pieces=pieces, shape=_SHAPE, **options)  # type: ignore[arg-type]
+    config = XlnetTraining(made_corpus, _ALL, 45_000, pieces=pieces, shape=_SHAPE, learning_rate=1e-2)
+    train_xlnet(replace(config, batch_pieces=512, validate_every=15_000), out, quiet=True)
     return out
 
 
-def _task(data: PieceData, pieces: Path, orders: list[Order] = _ALL) -> XlnetTask:
+def _task(data: PieceData, pieces: Path, orders: tuple[ReadingOrder, ...] = _ALL) -> XlnetTask:
     return XlnetTask(new_xlnet(pieces, _SHAPE), SentencePieces(pieces), data, orders, batch_pieces=256)
 
 
@@ -60,11 +52,11 @@ def test_what_each_order_predicts(data: PieceData, pieces: Path) -> None:
     predict = Predictor(new_xlnet(pieces, _SHAPE), splitter)
     sentences = [data.train.sentence(0), data.train.sentence(1)]
     one, two = (sentence.tolist() for sentence in sentences)
-    _, forward = predict(sentences, Order.FORWARD)
+    _, forward = predict(sentences, ReadingOrder.FORWARD)
     assert forward.tolist() == [*one, splitter.end, *two, splitter.end]
-    _, backward = predict(sentences, Order.BACKWARD)
+    _, backward = predict(sentences, ReadingOrder.BACKWARD)
     assert backward.tolist() == [*one[::-1], splitter.begin, *two[::-1], splitter.begin]
-    hidden, asked = predict(sentences, Order.MASKED, [np.array([1, 3]), np.array([0])])
+    hidden, asked = predict(sentences, ReadingOrder.MASKED, [np.array([1, 3]), np.array([0])])
     assert asked.tolist() == [one[1], one[3], two[0]]
     assert hidden.shape == (3, 32)
 
@@ -74,20 +66,20 @@ def test_padding_and_neighbours_change_no_prediction(data: PieceData, pieces: Pa
     sentences = [data.train.sentence(i)[: 4 + 2 * i] for i in range(3)]
     places = [np.array([i]) for i in range(3)]
     with torch.inference_mode():
-        for order in Order:
+        for order in ReadingOrder:
             together, _ = predict(sentences, order, places)
             alone = [predict([s], order, [p])[0] for s, p in zip(sentences, places, strict=True)]
             torch.testing.assert_close(together, torch.cat(alone), rtol=1e-4, atol=1e-5)
 
 
 def test_places_to_ask_for() -> None:
-    found = ask([1, 5, 20], 0.2, np.random.default_rng(0))
+    found = draw_masked([1, 5, 20], 0.2, np.random.default_rng(0))
     assert [len(places) for places in found] == [1, 1, 4]
     assert all(len(set(places.tolist())) == len(places) for places in found)
 
 
-@pytest.mark.parametrize("order", Order)
-def test_a_network_overfits_a_batch(data: PieceData, pieces: Path, order: Order) -> None:
+@pytest.mark.parametrize("order", ReadingOrder)
+def test_a_network_overfits_a_batch(data: PieceData, pieces: Path, order: ReadingOrder) -> None:
     few = replace(data, held_out=data.train, held_out_words=data.train.lengths)
     task = XlnetTask(new_xlnet(pieces, _SHAPE), SentencePieces(pieces), few, [order], batch_pieces=100)
     rows = task._batches.rows(0)
@@ -101,14 +93,14 @@ def test_a_network_overfits_a_batch(data: PieceData, pieces: Path, order: Order)
             optimizer.step()
             optimizer.zero_grad()
     assert untrained > 4
-    if order is Order.MASKED:  # what it is asked for in training and in scoring are not the same pieces
+    if order is ReadingOrder.MASKED:  # what it is asked for in training and in scoring are not the same pieces
         assert loss.item() / num < 0.5
     else:
         assert task.scores(rows)[order.value] < 0.4
 
 
-@pytest.mark.parametrize("order", [Order.FORWARD, Order.BACKWARD])
-def test_pieces_one_by_one(data: PieceData, pieces: Path, order: Order) -> None:
+@pytest.mark.parametrize("order", [ReadingOrder.FORWARD, ReadingOrder.BACKWARD])
+def test_pieces_one_by_one(data: PieceData, pieces: Path, order: ReadingOrder) -> None:
     """In text order, whichever way they were read; together what all sentences cost."""
     network, splitter = make_network(pieces), SentencePieces(pieces)
     found = piece_nll(network, splitter, data.held_out, order)
@@ -116,7 +108,7 @@ def test_pieces_one_by_one(data: PieceData, pieces: Path, order: Order) -> None:
         for row in (0, 1):
             nll, sentence = found[row], data.held_out.sentence(row)
             for at in range(len(sentence)):
-                seen = sentence[:at] if order is Order.FORWARD else sentence[at + 1 :]
+                seen = sentence[:at] if order is ReadingOrder.FORWARD else sentence[at + 1 :]
                 hidden, _ = Predictor(network, splitter)([seen], order)
                 wanted = torch.tensor([int(sentence[at])])
                 assert nll[at] == pytest.approx(-network.log_prob_of(hidden[-1:], wanted).item(), rel=1e-4)
@@ -131,7 +123,7 @@ def test_words_are_summed_over_their_pieces_and_known_ones_kept(pieces: Path) ->
     lengths = [len(splitter.split(word)) for word in words]
     assert lengths[1] > 1
     by_piece = np.arange(1.0, sum(lengths) + 2)
-    (by_word,) = by_words(splitter, [words], [by_piece])
+    (by_word,) = sum_by_words(splitter, [words], [by_piece])
     firsts = np.cumsum([0, *lengths])
     expected = [sum(by_piece[a:b]) for a, b in itertools.pairwise(firsts)]
     assert by_word.tolist() == [*expected, by_piece[-1]]
@@ -165,7 +157,7 @@ def test_bfloat16_takes_nearly_the_same_step(data: PieceData, pieces: Path) -> N
 def test_a_run_that_was_cut_off_ends_with_the_same_weights(
     data: PieceData, pieces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = Plan(3000, learning_rate=1e-2, validate_every=1500)
+    plan = Schedule(3000, learning_rate=1e-2, validate_every=1500)
     whole = train(_task(data, pieces), plan, tmp_path / "whole", quiet=True)
     task = _task(data, pieces)
     plain = task.loss
@@ -203,7 +195,7 @@ def _by_order(row: dict[str, str]) -> dict[str, float]:
 
 def test_every_order_has_its_turn_in_small_batches(data: PieceData, pieces: Path) -> None:
     task = XlnetTask(new_xlnet(pieces, _SHAPE), SentencePieces(pieces), data, _ALL, batch_pieces=8)
-    seen: set[Order] = set()
+    seen: set[ReadingOrder] = set()
     predict = task._predict
 
     def watched(sentences, order, asked):  # type: ignore[no-untyped-def]
@@ -214,7 +206,7 @@ def test_every_order_has_its_turn_in_small_batches(data: PieceData, pieces: Path
     for step in range(6):
         assert len(task._batches.rows(step)) < 3
         task.loss(step)
-    assert seen == set(Order)
+    assert seen == set(ReadingOrder)
 
 
 def test_a_classifier_starts_from_its_weights(trained: Path) -> None:
@@ -252,25 +244,25 @@ def test_what_cannot_be_is_refused(made_corpus: Path, pieces: Path, trained: Pat
     assert isinstance(result.exception, InputError)
     assert "sideways" in str(result.exception)
     with pytest.raises(InputError, match="has its own pieces"):
-        train_xlnet(made_corpus, _ALL, tmp_path, num_tokens=10, init=str(trained), pieces=pieces)
+        train_xlnet(XlnetTraining(made_corpus, _ALL, 10, init=str(trained), pieces=pieces), tmp_path)
     with pytest.raises(InputError, match="at least one order"):
-        train_xlnet(made_corpus, [], tmp_path, num_tokens=10, pieces=pieces)
+        train_xlnet(XlnetTraining(made_corpus, (), 10, pieces=pieces), tmp_path)
     bare = tmp_path / "bare.model"
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["the dog sees the sea"] * 50), model_prefix=str(bare.with_suffix("")), vocab_size=15
     )
     with pytest.raises(PackError, match=r"bare\.model lacks <s>, </s> or <pad>"):
-        train_xlnet(made_corpus, _ALL, tmp_path / "out", num_tokens=10, pieces=bare)
+        train_xlnet(XlnetTraining(made_corpus, _ALL, 10, pieces=bare), tmp_path / "out")
     with pytest.raises(PackError, match="holds no model"):
-        train_xlnet(made_corpus, _ALL, tmp_path, num_tokens=10, init=str(made_corpus))
+        train_xlnet(XlnetTraining(made_corpus, _ALL, 10, init=str(made_corpus)), tmp_path)
 
 
 def test_prepared_data_is_kept(
     made_corpus: Path, pieces: Path, data: PieceData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = prepare(made_corpus, pieces, tmp_path / "pieces.npz")
-    monkeypatch.setattr(xlnet, "encode", None)  # what is kept is not split again
-    again = prepare(made_corpus, pieces, tmp_path / "pieces.npz")
+    first = prepare_pieces(made_corpus, pieces, tmp_path / "pieces.npz")
+    monkeypatch.setattr(piece_data, "encode_pieces", None)  # what is kept is not split again
+    again = prepare_pieces(made_corpus, pieces, tmp_path / "pieces.npz")
     for kept in (first, again):
         assert np.array_equal(kept.train.ids, data.train.ids)
         assert np.array_equal(kept.held_out_words, data.held_out_words)

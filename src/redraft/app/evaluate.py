@@ -14,8 +14,9 @@ from redraft.errors import InputError, RedraftError
 if TYPE_CHECKING:
     from redraft.evaluation.evaluate import Judged, Material, Omission
     from redraft.evaluation.metric import Difference, Figure
-    from redraft.evaluation.outputs import Output
-    from redraft.evaluation.testsets import TestSet, Words
+    from redraft.evaluation.outputs import SystemOutput as Output
+    from redraft.evaluation.testsets import TestSet
+    from redraft.models.base import Words
     from redraft.sentence import Constraints
 
 _FILE = click.Path(path_type=Path)

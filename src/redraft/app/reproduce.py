@@ -14,13 +14,21 @@ _PATH = click.Path(path_type=Path)
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--data", type=_PATH, required=True, help="Folder with one-billion-word/test.txt and dev.txt.")
-@click.option("--num", type=int, default=200, show_default=True, help="Inputs in each test set.")
-@click.option("--out", type=_PATH, default=Path("redraft-results"), show_default=True, help="Goes on if run again.")
-@click.option("--systems", default="", metavar="NAME,...", help="Run only these; all that are there by default.")
-@click.option("--steps", type=int, default=200, show_default=True, help="Of a chain, where the paper has 200.")
-@click.option("--judge", metavar="NAME|DIR", help="Who scores fluency; the first that was pulled by default, or none.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the test sets and the chains.")
-@click.option("--pack", metavar="NAME|DIR", help="Which models to use.")
+@click.option("--num", type=int, default=200, show_default=True, help="Inputs per test set.")
+@click.option(
+    "--out",
+    type=_PATH,
+    default=Path("redraft-results"),
+    show_default=True,
+    help="Output folder; an earlier run in it is resumed.",
+)
+@click.option("--systems", default="", metavar="NAME,...", help="Systems to run. Default: all that are available.")
+@click.option("--steps", type=int, default=200, show_default=True, help="Steps of a chain; the paper has 200.")
+@click.option(
+    "--judge", metavar="NAME|DIR", help="Model that scores fluency, or none. Default: the first that was pulled."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the test sets and the chains.")
+@click.option("--pack", metavar="NAME|DIR", help="Pack of models to use.")
 def reproduce(
     names: tuple[str, ...],
     data: Path,
@@ -32,24 +40,24 @@ def reproduce(
     seed: int,
     pack: str | None,
 ) -> None:
-    """Run the paper's tables and figures again: all, table1 to table9, figure2, figure3, figure4.
+    """Reproduce the paper's tables and figures: all, table1 to table9, figure2, figure3, figure4.
 
-    Our figures stand beside the paper's, as Markdown, CSV and PNG. What was run before is kept; a run that was killed
-    goes on where it was. Systems that are not there yet are listed and skipped.
+    Our values are written beside the paper's, as Markdown, CSV and PNG. Run the same command again to resume an
+    interrupted run. Systems that are unavailable are listed and skipped.
     """
-    from redraft.experiments.reproduce import reproduce as rerun
-    from redraft.experiments.run import Run
-    from redraft.experiments.scores import default_judge
+    from redraft.experiments.config import ReproduceConfig
+    from redraft.experiments.judge_scores import default_judge
+    from redraft.experiments.reproduce import reproduce as run
     from redraft.interrupt import stop_on_interrupt
     from redraft.models.pack import DEFAULT
 
     chosen = tuple(name.strip() for name in systems.split(",") if name.strip())
     judge = default_judge() if judge is None else None if judge == "none" else judge
-    run = Run(data, out, num, steps, seed, judge, pack or DEFAULT, chosen)
+    config = ReproduceConfig(data, out, num, steps, seed, judge, pack or DEFAULT, chosen)
     with stop_on_interrupt() as stopped, _Bar(stopped) as bar:
-        done = rerun(run, names, bar)
+        done = run(config, names, bar)
     if done is None:
-        click.echo("redraft: stopped; run the same command again to go on", err=True)
+        click.echo("redraft: stopped; run the same command again to resume", err=True)
         sys.exit(130)
     for why in dict.fromkeys(done.absent.values()):
         click.echo(f"{why}: {', '.join(name for name, reason in done.absent.items() if reason == why)}")
@@ -58,10 +66,10 @@ def reproduce(
 
 @click.command()
 @click.argument("folder", type=_PATH, metavar="DIR")
-@click.option("--out", type=_PATH, metavar="FILE", help="Where the page goes; DIR/report.html by default.")
-@click.option("--samples", type=int, default=10, show_default=True, help="Inputs of each set to show, with traces.")
+@click.option("--out", type=_PATH, metavar="FILE", help="Output file. Default: DIR/report.html.")
+@click.option("--samples", type=int, default=10, show_default=True, help="Inputs to show per test set, with traces.")
 def report(folder: Path, out: Path | None, samples: int) -> None:
-    """Make one web page of a folder that redraft reproduce wrote: tables, figures, samples, traces."""
+    """Make a web page of the results of redraft reproduce: tables, figures, samples, traces."""
     from redraft.experiments.report import write_report
 
     path = write_report(folder, out or folder / "report.html", samples)
@@ -69,7 +77,7 @@ def report(folder: Path, out: Path | None, samples: int) -> None:
 
 
 class _Bar:
-    """One bar over the whole on a terminal; elsewhere a line when something new begins."""
+    """A progress bar on a terminal; elsewhere one line per stage."""
 
     def __init__(self, stopped: Callable[[], bool]):
         from rich.console import Console

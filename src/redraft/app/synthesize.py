@@ -10,14 +10,14 @@ import click
 from redraft.app.training_options import seed_option
 
 if TYPE_CHECKING:
-    from redraft.synthesis.run import LoadMaskedLm
+    from redraft.synthesis.dataset import LoadMaskedLm
 
 _METHODS = ("random", "masked-lm")
 _INSTANCES = ("paper", "heavy-insert", "mixed")
 
 
 def _several(choices: tuple[str, ...]) -> Callable[[click.Context, click.Parameter, str], tuple[str, ...]]:
-    """Reads several of some names, with commas between them."""
+    """A callback that parses a comma-separated list of some of the choices."""
 
     def parse(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(value.replace(" ", "").split(",")))
@@ -30,10 +30,12 @@ def _several(choices: tuple[str, ...]) -> Callable[[click.Context, click.Paramet
 
 @click.command()
 @click.option("--corpus", type=click.Path(path_type=Path), required=True, help="Folder of .txt or .txt.xz files.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the shards and the card.")
-@click.option("--num", type=click.IntRange(1), required=True, help="Sentences to train on.")
 @click.option(
-    "--num-valid", type=click.IntRange(0), default=24_000, show_default=True, help="Sentences to validate on."
+    "--out", type=click.Path(path_type=Path), required=True, help="Output folder for the shards and their card."
+)
+@click.option("--num", type=click.IntRange(1), required=True, help="Number of training sentences.")
+@click.option(
+    "--num-valid", type=click.IntRange(0), default=24_000, show_default=True, help="Number of validation sentences."
 )
 @seed_option
 @click.option(
@@ -41,19 +43,19 @@ def _several(choices: tuple[str, ...]) -> Callable[[click.Context, click.Paramet
     callback=_several(_METHODS),
     default="random,masked-lm",
     show_default=True,
-    help=f"Where wrong words come from: {', '.join(_METHODS)}.",
+    help=f"Sources of wrong words: {', '.join(_METHODS)}.",
 )
 @click.option(
     "--instances",
     callback=_several(_INSTANCES),
     default="paper",
     show_default=True,
-    help=f"Kinds of damage: {', '.join(_INSTANCES)}.",
+    help=f"Kinds of corruption: {', '.join(_INSTANCES)}.",
 )
-@click.option("--max-words", type=int, default=52, show_default=True, help="Longest source sentence.")
-@click.option("--pack", help="Pack with the language models of the masked-lm method.")
-@click.option("--xlnet", metavar="DIR|NAME", help="An XLNet for the masked-lm method, instead of a pack.")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option("--max-words", type=int, default=52, show_default=True, help="Maximum length of a source sentence.")
+@click.option("--pack", help="Pack whose language models propose words for the masked-lm method.")
+@click.option("--xlnet", metavar="DIR|NAME", help="XLNet to use for the masked-lm method instead of a pack.")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Number of processes.")
 def synthesize(
     corpus: Path,
     out: Path,
@@ -67,31 +69,33 @@ def synthesize(
     xlnet: str | None,
     workers: int,
 ) -> None:
-    """Spoil sentences of a corpus and label what would mend them.
+    """Corrupt sentences of a corpus and label the edits that repair them.
 
-    A run that was ended continues where it stopped. The result does not depend on the number of workers.
+    Run the same command again to resume an interrupted run. The result does not depend on the number of workers.
     """
+    from redraft.synthesis.dataset import SynthesisConfig, synthesise
     from redraft.synthesis.recipes import RECIPES
-    from redraft.synthesis.run import Settings, synthesise
     from redraft.synthesis.words import Method
 
     recipes = tuple(recipe for name in instances for recipe in RECIPES[name])
     methods = tuple(Method(name) for name in method)
-    settings = Settings(corpus, seed, num, num_valid, methods, recipes, max_words)
+    config = SynthesisConfig(corpus, seed, num, num_valid, methods, recipes, max_words)
     load = find_masked_lm(pack, xlnet) if Method.MASKED_LM in methods else None
-    with _bar(settings.total) as advance:
-        card = synthesise(settings, out, load_masked_lm=load, workers=workers, progress=advance)
+    with _bar(config.total) as advance:
+        card = synthesise(config, out, load_masked_lm=load, workers=workers, progress=advance)
     counts = card["counts"]
-    click.echo(f"{counts['train']['sentences']:,} and {counts['valid']['sentences']:,} sentences are in {out}")
+    click.echo(
+        f"{out}: {counts['train']['sentences']:,} training and {counts['valid']['sentences']:,} validation sentences"
+    )
 
 
 def find_masked_lm(pack: str | None, xlnet: str | None = None) -> "LoadMaskedLm":
-    """How a worker loads the masked LM. The one place that decides which language model makes the wrong words.
+    """The loader of the masked LM that proposes wrong words: a masked XLNet if the pack has one, else the LSTM pair.
 
-    An XLNet that reads masked where there is one, else the LSTM pair. The data's card names it.
+    The card of the data names the model.
     """
     from redraft.models.pack import DEFAULT, open_pack
-    from redraft.models.xlnet.network import ReadingOrder as Order
+    from redraft.models.xlnet.network import ReadingOrder
     from redraft.models.xlnet.pack import part_for
     from redraft.synthesis.masked_lstm import PackMaskedLm
     from redraft.synthesis.masked_xlnet import FolderMaskedXlnet, PackMaskedXlnet
@@ -101,12 +105,12 @@ def find_masked_lm(pack: str | None, xlnet: str | None = None) -> "LoadMaskedLm"
             raise click.UsageError("give --pack or --xlnet, not both")
         return FolderMaskedXlnet(xlnet)
     name = pack or DEFAULT
-    return PackMaskedLm(name) if part_for(open_pack(name), Order.MASKED) is None else PackMaskedXlnet(name)
+    return PackMaskedLm(name) if part_for(open_pack(name), ReadingOrder.MASKED) is None else PackMaskedXlnet(name)
 
 
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on the terminal's error stream, in sentences."""
+    """A progress bar on stderr that counts sentences."""
     from rich import progress
     from rich.console import Console
 

@@ -8,7 +8,7 @@ import click
 
 from redraft.app.train_classifier import train_classifier
 from redraft.app.train_infiller import train_infiller
-from redraft.app.train_parts import add, parts_options, say_where
+from redraft.app.train_parts import add, parts_options, print_location
 from redraft.app.train_xlnet import xlnet_lm
 from redraft.app.training_options import Count, threads_option
 from redraft.errors import InputError
@@ -17,18 +17,20 @@ _CORPUS = click.option(
     "--corpus",
     type=click.Path(path_type=Path),
     required=True,
-    help="Folder of .txt or .txt.xz files, a sentence a line.",
+    help="Folder of .txt or .txt.xz files, one sentence per line.",
 )
-_OUT = click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for checkpoints and results.")
-_TOKENS = click.option("--tokens", type=Count(), default=60e6, show_default=True, help="Tokens to train on.")
+_OUT = click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Output folder for checkpoints and results."
+)
+_TOKENS = click.option("--tokens", type=Count(), default="60e6", show_default=True, help="Number of training tokens.")
 _WORDS = click.option(
-    "--words", type=click.IntRange(1, 65_533), default=50_000, show_default=True, help="Size of the word list."
+    "--words", type=click.IntRange(1, 65_533), default=50_000, show_default=True, help="Size of the vocabulary."
 )
 
 
 @click.group()
 def train() -> None:
-    """Train models. A run that was stopped goes on where it was when started again."""
+    """Train models. Run the same command again to resume an interrupted run."""
 
 
 train.add_command(train_classifier)
@@ -46,10 +48,11 @@ train.add_command(add)
 @threads_option
 def lm(direction: str, corpus: Path, out: Path, tokens: int, words: int) -> None:
     """Train an LSTM language model that reads forward or backward."""
-    from redraft.training.lm import Direction, train_lm
+    from redraft.evaluation.lstm_nll import Direction
+    from redraft.training.lm import LmTraining, train_lm
     from redraft.training.processes import join
 
-    best = train_lm(corpus, cast("Direction", direction), out, num_tokens=tokens, num_words=words)
+    best = train_lm(LmTraining(corpus, cast("Direction", direction), tokens, words), out)
     if join().is_first:
         click.echo(f"{direction}: {best:.4f} NLL per word on held-out sentences; weights in {out}")
 
@@ -60,9 +63,11 @@ def lm(direction: str, corpus: Path, out: Path, tokens: int, words: int) -> None
 @_TOKENS
 @_WORDS
 @threads_option
-@click.option("--name", default="english", show_default=True, help="What the pack is called.")
-@click.option("--test", type=click.Path(path_type=Path), help="A file of other sentences to report NLL on as well.")
-@click.option("--about", type=click.Path(path_type=Path), help="A JSON file to add to the card: sources, licences.")
+@click.option("--name", default="english", show_default=True, help="Name of the pack.")
+@click.option("--test", type=click.Path(path_type=Path), help="File of other sentences to report the NLL of.")
+@click.option(
+    "--about", type=click.Path(path_type=Path), help="JSON file with entries for the card: sources, licences."
+)
 @parts_options
 def pack(
     corpus: Path,
@@ -76,13 +81,13 @@ def pack(
     classifier: Path | None,
     infiller: Path | None,
 ) -> None:
-    """Train the LSTM models of a pack and put the pack together, in OUT/NAME."""
-    from redraft.training.pack import train_pack
+    """Train the LSTM models of a pack and write the pack to OUT/NAME."""
+    from redraft.training.pack import PackTraining, train_pack
     from redraft.training.parts import Additions
 
-    added = Additions(xlnets, classifier, infiller) if xlnets or classifier or infiller else None
-    options: dict[str, Any] = {"test": test, "about": _read(about), "added": added}
-    say_where(train_pack(corpus, out, name, num_tokens=tokens, num_words=words, **options))
+    additions = Additions(xlnets, classifier, infiller) if xlnets or classifier or infiller else None
+    config = PackTraining(corpus, name, tokens, words, test=test, about=_read(about), additions=additions)
+    print_location(train_pack(config, out))
 
 
 def _read(about: Path | None) -> dict[str, Any]:

@@ -10,24 +10,29 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command(name="infiller")
-@click.option("--base", default="smollm2", show_default=True, help="The causal model to adapt: pulled, or a folder.")
-@click.option("--corpus", type=_PATH, required=True, help="Folder of .txt or .txt.xz files, a sentence a line.")
-@click.option("--out", type=_PATH, required=True, help="Folder for checkpoints and the adapter.")
-@click.option("--tokens", type=Count(), default=4e6, show_default=True, help="Tokens of sentences to learn.")
+@click.option(
+    "--base",
+    default="smollm2",
+    show_default=True,
+    help="Causal model to adapt: a name after redraft pull, or a folder.",
+)
+@click.option("--corpus", type=_PATH, required=True, help="Folder of .txt or .txt.xz files, one sentence per line.")
+@click.option("--out", type=_PATH, required=True, help="Output folder for checkpoints and the adapter.")
+@click.option("--tokens", type=Count(), default="4e6", show_default=True, help="Training tokens, without prompts.")
 @click.option(
     "--mix",
     multiple=True,
     metavar="FILE=STYLE:SHARE",
-    help="A file of the corpus, the style it stands for, its share, e.g. wikinews=News:40. All files by default.",
+    help="File of the corpus, its style and share, e.g. wikinews=News:40; repeatable. Default: all files.",
 )
-@click.option("--rank", type=click.IntRange(1), default=16, show_default=True, help="Of the low-rank adapter.")
-@click.option("--batch", type=click.IntRange(1), default=32, show_default=True, help="Examples in a step.")
-@click.option("--learning-rate", type=Positive(), default=1e-3, show_default=True)
-@click.option("--init", type=_PATH, help="Start from this adapter.")
+@click.option("--rank", type=click.IntRange(1), default=16, show_default=True, help="Rank of the LoRA adapter.")
+@click.option("--batch", type=click.IntRange(1), default=32, show_default=True, help="Examples per batch.")
+@click.option("--learning-rate", type=Positive(), default=1e-3, show_default=True, help="Peak learning rate.")
+@click.option("--init", type=_PATH, help="Adapter to start from.")
 @click.option(
     "--eight-bits/--single-precision",
     default=None,
-    help="Precision of products with the frozen weights; 8 bits where the processor is fast at them.",
+    help="Precision of products with the frozen weights. Default: 8 bits if the processor is fast at them.",
 )
 @seed_option
 @threads_option
@@ -44,7 +49,7 @@ def train_infiller(
     eight_bits: bool | None,
     seed: int,
 ) -> None:
-    """Train a low-rank adapter that makes a causal model write sentences into gaps. A stopped run resumes."""
+    """Train a LoRA adapter with which a causal model fills gaps. Run the same command again to resume."""
     from redraft.models.causal.eight_bits import is_fast
     from redraft.training import infiller
     from redraft.training.infilling import TextShare

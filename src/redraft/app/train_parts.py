@@ -1,4 +1,4 @@
-"""redraft train add: more models for a pack."""
+"""redraft train add: add models to a pack."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,17 +16,17 @@ _PATH = click.Path(path_type=Path)
 
 
 def parts_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The models that can be added to a pack."""
+    """The options for models to add to a pack."""
     options: list[Callable[..., Any]] = [
         click.option(
             "--xlnet",
             "xlnets",
             multiple=True,
             metavar="[ORDER=]DIR|NAME",
-            help="An XLNet language model. Repeat it for models that read in one order each: forward=DIR.",
+            help="XLNet language model; forward=DIR uses it for one order only. Repeatable.",
         ),
-        click.option("--classifier", type=_PATH, help="Folder of a classifier: an XLNet, or any other encoder."),
-        click.option("--infiller", type=_PATH, help="Folder of an adapter that redraft train infiller made."),
+        click.option("--classifier", type=_PATH, help="Folder of a classifier: an XLNet or any other encoder."),
+        click.option("--infiller", type=_PATH, help="Folder of an adapter from redraft train infiller."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -36,8 +36,10 @@ def parts_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.command(name="add")
 @click.argument("pack", metavar="NAME|DIR")
 @parts_options
-@click.option("--corpus", type=_PATH, required=True, help="Text they were trained on; its held-out part measures.")
-@click.option("--test", type=_PATH, help="A file of other sentences to report on as well.")
+@click.option(
+    "--corpus", type=_PATH, required=True, help="Training text of the models; they are measured on its held-out part."
+)
+@click.option("--test", type=_PATH, help="File of other sentences to report on.")
 @click.option("--out", type=_PATH, required=True, help="Folder of the new pack.")
 @threads_option
 def add(
@@ -49,7 +51,7 @@ def add(
     test: Path | None,
     out: Path,
 ) -> None:
-    """Put an XLNet, a classifier or an infiller into a copy of a pack; models in 8 bits are measured."""
+    """Add an XLNet, a classifier or an infiller to a copy of a pack, and measure the cost of storing it in 8 bits."""
     from redraft.models.pack import open_pack
     from redraft.training.pack import held_out_sets
     from redraft.training.parts import Additions, add_parts
@@ -57,8 +59,9 @@ def add(
     base = open_pack(pack)
     if out.resolve() == base.folder.resolve():
         raise InputError(f"{out} is the pack itself, which may be in use; choose a new folder")
-    say_where(add_parts(base, out, Additions(xlnets, classifier, infiller), held_out_sets(corpus, test)))
+    print_location(add_parts(base, out, Additions(xlnets, classifier, infiller), held_out_sets(corpus, test)))
 
 
-def say_where(pack: "Pack") -> None:
+def print_location(pack: "Pack") -> None:
+    """Print where a pack is and how to use it."""
     click.echo(f"{pack.folder}: {pack.num_bytes / 1e6:.1f} MB; use it with --pack {pack.folder}")

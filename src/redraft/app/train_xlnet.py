@@ -8,7 +8,7 @@ import click
 from redraft.app.training_options import Count, Positive, seed_option, threads_option
 
 if TYPE_CHECKING:
-    from redraft.models.xlnet.network import ReadingOrder as Order
+    from redraft.models.xlnet.network import ReadingOrder
 
 _PATH = click.Path(path_type=Path)
 
@@ -18,25 +18,35 @@ _PATH = click.Path(path_type=Path)
     "--orders",
     default="forward,backward,masked",
     show_default=True,
-    help="What the model learns to read; an order that is named twice gets twice the sentences.",
+    help="Reading orders to train; an order that is listed twice gets twice the sentences.",
 )
 @click.option("--init", default="scratch", show_default=True, metavar="NAME|DIR|scratch", help="Weights to start from.")
-@click.option("--corpus", type=_PATH, required=True, help="Folder of .txt or .txt.xz files, a sentence a line.")
-@click.option("--out", type=_PATH, required=True, help="Folder for checkpoints and the model.")
-@click.option("--tokens", type=Count(), default=30e6, show_default=True, help="Pieces to predict.")
-@click.option("--pieces", type=_PATH, help="SentencePiece vocabulary for scratch; made from the corpus if not given.")
-@click.option("--teacher", metavar="NAME|DIR", help="Learn from the LSTM models of this pack as well as from the text.")
-@click.option("--layers", type=click.IntRange(1), default=4, show_default=True, help="Layers, for scratch.")
-@click.option("--inner", type=click.IntRange(1), default=768, show_default=True, help="Feed-forward size, for scratch.")
+@click.option("--corpus", type=_PATH, required=True, help="Folder of .txt or .txt.xz files, one sentence per line.")
+@click.option("--out", type=_PATH, required=True, help="Output folder for checkpoints and the model.")
+@click.option("--tokens", type=Count(), default="30e6", show_default=True, help="Number of pieces to predict.")
+@click.option("--pieces", type=_PATH, help="SentencePiece vocabulary; only from scratch. Default: train one.")
+@click.option("--teacher", metavar="NAME|DIR", help="Pack whose LSTM models give soft targets (distillation).")
+@click.option(
+    "--layers", type=click.IntRange(1), default=4, show_default=True, help="Number of layers; only from scratch."
+)
+@click.option(
+    "--inner", type=click.IntRange(1), default=768, show_default=True, help="Feed-forward size; only from scratch."
+)
 @click.option(
     "--streams",
     "num_streams",
     type=click.IntRange(1, 2),
-    help="Two as XLNet was made, or one, which is faster; one from scratch, what the model has after --init.",
+    help="2 as in the XLNet paper, or 1, which is faster. Default: 1 from scratch, unchanged with --init.",
 )
-@click.option("--precision", type=click.Choice(["float32", "bfloat16"]), help="Of products; the fastest by default.")
-@click.option("--learning-rate", type=Positive(), help="1.2e-3 from scratch, 1e-4 after --init.")
-@click.option("--batch", "batch_pieces", type=click.IntRange(64), default=4096, show_default=True, help="Pieces.")
+@click.option(
+    "--precision",
+    type=click.Choice(["float32", "bfloat16"]),
+    help="Precision of matrix products. Default: the fastest.",
+)
+@click.option("--learning-rate", type=Positive(), help="Default: 1.2e-3 from scratch, 1e-4 with --init.")
+@click.option(
+    "--batch", "batch_pieces", type=click.IntRange(64), default=4096, show_default=True, help="Pieces per batch."
+)
 @seed_option
 @threads_option
 def xlnet_lm(
@@ -55,19 +65,20 @@ def xlnet_lm(
     batch_pieces: int,
     seed: int,
 ) -> None:
-    """Train an XLNet that reads forward, backward and from both sides. A run that was stopped goes on when started
-    again; `accelerate launch` runs it in several processes."""
+    """Train an XLNet that reads forward, backward and from both sides.
+
+    Run the same command again to resume. `accelerate launch` runs it in several processes.
+    """
     import torch
 
     from redraft.models.pack import open_pack
     from redraft.training.processes import join
-    from redraft.training.xlnet import train_xlnet
+    from redraft.training.xlnet import XlnetTraining, train_xlnet
 
-    scores = train_xlnet(
+    config = XlnetTraining(
         corpus,
         _orders(orders),
-        out,
-        num_tokens=tokens,
+        tokens,
         init=init,
         pieces=pieces,
         shape={"n_layer": layers, "d_inner": inner},
@@ -78,6 +89,7 @@ def xlnet_lm(
         teacher=open_pack(teacher) if teacher else None,
         precision=getattr(torch, precision) if precision else None,
     )
+    scores = train_xlnet(config, out)
     if not join().is_first:
         return
     for order, nll in scores.items():
@@ -85,12 +97,12 @@ def xlnet_lm(
     click.echo(f"the model is in {out}")
 
 
-def _orders(names: str) -> "list[Order]":
+def _orders(names: str) -> "tuple[ReadingOrder, ...]":
     from redraft.errors import InputError
-    from redraft.models.xlnet.network import ReadingOrder as Order
+    from redraft.models.xlnet.network import ReadingOrder
 
     try:
-        return [Order(name.strip()) for name in names.split(",")]
+        return tuple(ReadingOrder(name.strip()) for name in names.split(","))
     except ValueError as error:
-        known = ", ".join(order.value for order in Order)
-        raise InputError(f"{error}; --orders takes some of {known}, with commas between them") from error
+        known = ", ".join(order.value for order in ReadingOrder)
+        raise InputError(f"{error}; --orders takes a comma-separated list of {known}") from error

@@ -7,7 +7,7 @@ import click
 
 
 def _number(value: Any) -> float:
-    """Not a number where it is none, or endless."""
+    """The number, or NaN if the value is not a finite number."""
     try:
         number = float(value)
     except ValueError:
@@ -16,7 +16,7 @@ def _number(value: Any) -> float:
 
 
 class Count(click.ParamType[int]):
-    """A whole number of at least 1, also written as 25e6."""
+    """A whole number of at least 1; 25e6 is allowed."""
 
     name = "number"
 
@@ -28,7 +28,7 @@ class Count(click.ParamType[int]):
 
 
 class Positive(click.ParamType[float]):
-    """A number above 0."""
+    """A positive number."""
 
     name = "number"
 
@@ -46,13 +46,15 @@ def _use_threads(ctx: click.Context, param: click.Parameter, value: int | None) 
         torch.set_num_threads(value)
 
 
-# Torch and NumPy take larger ones, but not with the numbers of steps and sentences on top.
-seed_option = click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), default=0, show_default=True)
+# Torch and NumPy accept larger seeds, but not once the numbers of steps and sentences are combined with them.
+seed_option = click.option(
+    "--seed", type=click.IntRange(0, (1 << 32) - 1), default=0, show_default=True, help="Random seed."
+)
 
 threads_option = click.option(
     "--threads",
     type=click.IntRange(1),
     callback=_use_threads,
     expose_value=False,
-    help="Cores to use; all by default.",
+    help="CPU threads. Default: all cores.",
 )

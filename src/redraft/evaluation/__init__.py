@@ -1,1 +1,1 @@
-"""Metrics with confidence intervals and signatures, the judge of fluency, and the test sets."""
+"""Metrics with confidence intervals and signatures, NLL of held-out text, the judge of fluency, and test sets."""

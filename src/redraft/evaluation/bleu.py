@@ -1,8 +1,8 @@
-"""BLEU-2 and BLEU-4 against one reference a sentence, by sacrebleu.
+"""BLEU-2 and BLEU-4 with one reference per sentence, by sacrebleu.
 
-Corpus level: counts are added up over all sentences, no smoothing. Sentence level: the mean of the sentences' own
-scores; an order without a match counts 0.1 matches and an order without n-grams one n-gram, which is what nltk calls
-smoothing method 1. Without the brevity penalty the score is the geometric mean of the precisions.
+Corpus level: counts are summed over all sentences, without smoothing. Sentence level: the mean of the scores of the
+sentences; an order without matches counts 0.1 matches and an order without n-grams counts one n-gram, which is
+smoothing method 1 of nltk. Without the brevity penalty the score is the geometric mean of the precisions.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from redraft.evaluation.metric import Metric, mean
-from redraft.evaluation.ngrams import Words
+from redraft.evaluation.ngrams import WordSequence
 from redraft.numerics import Array
 
 MAX_ORDER = 4
@@ -19,7 +19,7 @@ ORDERS = (2, 4)
 _FLOOR = 0.1
 
 
-def bleu(outputs: Sequence[Words], references: Sequence[Words]) -> list[Metric]:
+def bleu(outputs: Sequence[WordSequence], references: Sequence[WordSequence]) -> list[Metric]:
     """BLEU-2 and BLEU-4, corpus and sentence level, with and without brevity penalty."""
     statistics = bleu_statistics(outputs, references)
     choices = list(product(ORDERS, (True, False)))
@@ -27,11 +27,11 @@ def bleu(outputs: Sequence[Words], references: Sequence[Words]) -> list[Metric]:
     return corpus + [_sentence_level(statistics, order, penalty) for order, penalty in choices]
 
 
-def bleu_statistics(outputs: Sequence[Words], references: Sequence[Words]) -> Array:
-    """Rows of: length, reference's length, matches of each order, n-grams of each order."""
+def bleu_statistics(outputs: Sequence[WordSequence], references: Sequence[WordSequence]) -> Array:
+    """Rows of length, reference length, matches by order, n-grams by order."""
     from sacrebleu.metrics.bleu import BLEU
 
-    # Only the counts are taken; the effective order keeps sacrebleu from warning about its own sentence score.
+    # Only the counts are used; effective_order silences a warning about sentence scores.
     scorer = BLEU(tokenize="none", max_ngram_order=MAX_ORDER, effective_order=True)
     rows = []
     for words, reference in zip(outputs, references, strict=True):
@@ -55,7 +55,7 @@ def _sentence_level(statistics: Array, order: int, penalty: bool) -> Metric:
 
 
 def _scores(order: int, penalty: bool, smooth: str) -> Callable[[Array], Array]:
-    """From rows of counts to scores in percent."""
+    """A function from rows of counts to scores in percent."""
     from sacrebleu.metrics.bleu import BLEU
 
     def score(row: list[int]) -> float:

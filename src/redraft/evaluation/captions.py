@@ -1,6 +1,6 @@
-"""CommonGen's metrics, for outputs with one or more references each: BLEU-4, ROUGE-L, CIDEr-D, coverage of any form.
+"""The metrics of CommonGen, for outputs with one or more references: BLEU-4, ROUGE-L, CIDEr-D, coverage of any form.
 
-BLEU-4, ROUGE-L and CIDEr-D are those of pycocoevalcap, on lowercased words of redraft instead of a Java tokenizer's.
+BLEU-4, ROUGE-L and CIDEr-D are those of pycocoevalcap, on redraft's lowercased words instead of a Java tokenizer's.
 """
 
 from collections import Counter
@@ -12,18 +12,18 @@ import numpy as np
 
 from redraft import text
 from redraft.evaluation.metric import Metric, mean, share
-from redraft.evaluation.ngrams import Ngram, Words, ngram_counts
+from redraft.evaluation.ngrams import Ngram, WordSequence, ngram_counts
 from redraft.numerics import Array
 from redraft.sentence import Constraints
 
 _ORDER = 4
-_BETA = 1.2  # ROUGE-L: how much recall counts against precision
-_SIGMA = 6.0  # CIDEr-D: words by which lengths may differ
-_TINY, _SMALL = 1e-15, 1e-9  # pycocoevalcap's guards against zero, which change a figure where an order has no match
+_BETA = 1.2  # ROUGE-L: weight of recall relative to precision
+_SIGMA = 6.0  # CIDEr-D: scale of the penalty for different lengths
+_TINY, _SMALL = 1e-15, 1e-9  # pycocoevalcap's guards against zero, which matter if an order has no match
 
 
-def captions(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> list[Metric]:
-    """BLEU-4 and ROUGE-L in percent, and CIDEr-D (10 at most)."""
+def captions(outputs: Sequence[WordSequence], references: Sequence[Sequence[WordSequence]]) -> list[Metric]:
+    """BLEU-4 and ROUGE-L in percent, and CIDEr-D (at most 10)."""
     lowered = [_lower(words) for words in outputs]
     wanted = [[_lower(words) for words in several] for several in references]
     settings = {"refs": _num_references(references), "case": "lower", "tok": "redraft"}
@@ -36,8 +36,8 @@ def captions(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) ->
     ]
 
 
-def coverage_forms(outputs: Sequence[Words], constraints: Sequence[Constraints]) -> list[Metric]:
-    """Percent of keywords of which any inflected form occurs, and of outputs in which all do; none without keywords."""
+def coverage_forms(outputs: Sequence[WordSequence], constraints: Sequence[Constraints]) -> list[Metric]:
+    """Percent of keywords that occur in any inflected form, and of outputs with all of them; empty without keywords."""
     from lemminflect import __version__  # type: ignore[import-untyped]
 
     if not any(one.keywords for one in constraints):
@@ -51,8 +51,8 @@ def coverage_forms(outputs: Sequence[Words], constraints: Sequence[Constraints])
     ]
 
 
-def rouge_l(words: Words, references: Sequence[Words]) -> float:
-    """F-measure of the longest common subsequence, from the best precision and the best recall of the references."""
+def rouge_l(words: WordSequence, references: Sequence[WordSequence]) -> float:
+    """F-measure of the longest common subsequence, from the best precision and the best recall over the references."""
     if not words:
         return 0.0
     common = [_common_length(words, reference) for reference in references]
@@ -64,21 +64,21 @@ def rouge_l(words: Words, references: Sequence[Words]) -> float:
 
 
 class _Vector(NamedTuple):
-    """Weights of a text's n-grams by order, their norms, and its length in bigrams."""
+    """TF-IDF weights of the n-grams of a text by order, their norms, and its number of bigrams."""
 
     weights: list[dict[Ngram, float]]
     norms: list[float]
     length: int
 
 
-def cider_d(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> list[float]:
-    """Each output's mean similarity to its references, n-grams weighted by how few inputs' references have them."""
+def cider_d(outputs: Sequence[WordSequence], references: Sequence[Sequence[WordSequence]]) -> list[float]:
+    """Mean similarity of each output to its references, with n-grams weighted by TF-IDF."""
     documents: Counter[Ngram] = Counter()
     for several in references:
         documents.update({ngram for one in several for order in _orders() for ngram in ngram_counts(one, order)})
     log_num = float(np.log(len(references)))
 
-    def vector(words: Words) -> _Vector:
+    def vector(words: WordSequence) -> _Vector:
         counts = [ngram_counts(words, order) for order in _orders()]
         weights = [
             {ngram: count * (log_num - float(np.log(max(1, documents[ngram])))) for ngram, count in one.items()}
@@ -103,8 +103,8 @@ def _similarity(own: _Vector, other: _Vector) -> float:
     return total / _ORDER * float(np.exp(-(distance**2) / (2 * _SIGMA**2)))
 
 
-def _bleu_statistics(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> Array:
-    """Rows of: length, length of the closest reference, matches of each order, n-grams of each order."""
+def _bleu_statistics(outputs: Sequence[WordSequence], references: Sequence[Sequence[WordSequence]]) -> Array:
+    """Rows of length, length of the closest reference, matches by order, n-grams by order."""
     rows = []
     for words, several in zip(outputs, references, strict=True):
         closest = min((abs(len(one) - len(words)), len(one)) for one in several)[1]
@@ -113,7 +113,7 @@ def _bleu_statistics(outputs: Sequence[Words], references: Sequence[Sequence[Wor
     return np.array(rows, dtype=np.float64)
 
 
-def _num_matches(words: Words, references: Sequence[Words], order: int) -> int:
+def _num_matches(words: WordSequence, references: Sequence[WordSequence], order: int) -> int:
     most: Counter[Ngram] = Counter()
     for one in references:
         most |= ngram_counts(one, order)
@@ -128,18 +128,18 @@ def _bleu(sums: Array) -> Array:
     return np.asarray(100 * precision * np.exp(np.minimum(0, 1 - 1 / length_ratio)))
 
 
-def _common_length(first: Words, second: Words) -> int:
+def _common_length(first: WordSequence, second: WordSequence) -> int:
     """Length of the longest common subsequence."""
     lengths = [0] * (len(second) + 1)
     for word in first:
-        before = 0  # of the word before in both
+        before = 0  # length without the current word of either sequence
         for i, other in enumerate(second, 1):
             before, lengths[i] = lengths[i], before + 1 if word == other else max(lengths[i], lengths[i - 1])
     return lengths[-1]
 
 
-def _found_forms(words: Words, keywords: Iterable[str]) -> list[bool]:
-    """For each keyword whether a form of it, or of each word of it in a row, is there."""
+def _found_forms(words: WordSequence, keywords: Iterable[str]) -> list[bool]:
+    """Whether each keyword occurs in an inflected form; for a phrase, each of its words in a row."""
     wanted = [[forms(word) for word in text.tokenise(keyword)] for keyword in keywords]
     return [
         any(
@@ -152,7 +152,7 @@ def _found_forms(words: Words, keywords: Iterable[str]) -> list[bool]:
 
 @lru_cache(maxsize=1 << 16)
 def forms(word: str) -> frozenset[str]:
-    """A word in lower case with all inflected forms of whatever it may be a form of."""
+    """The lowercased word with all inflected forms of all its possible lemmas."""
     from lemminflect import getAllInflections, getAllInflectionsOOV, getAllLemmas
 
     own = word.lower()
@@ -160,7 +160,7 @@ def forms(word: str) -> frozenset[str]:
     found = {own, *lemmas}
     for lemma in lemmas:
         known = getAllInflections(lemma)
-        # Not in the dictionary: by rule, as a noun and as a verb.
+        # Not in the dictionary: inflect by rule, as a noun and as a verb.
         tables = [known] if known else [getAllInflectionsOOV(lemma, kind) for kind in ("NOUN", "VERB")]
         found |= {form.lower() for table in tables for several in table.values() for form in several}
     return frozenset(found)
@@ -170,10 +170,10 @@ def _orders() -> range:
     return range(1, _ORDER + 1)
 
 
-def _lower(words: Words) -> list[str]:
+def _lower(words: WordSequence) -> list[str]:
     return [word.lower() for word in words]
 
 
-def _num_references(references: Sequence[Sequence[Words]]) -> str:
+def _num_references(references: Sequence[Sequence[WordSequence]]) -> str:
     nums = sorted({len(several) for several in references})
     return str(nums[0]) if len(nums) == 1 else f"{nums[0]}-{nums[-1]}"

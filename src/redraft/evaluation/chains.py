@@ -1,31 +1,31 @@
-"""What the outputs say of the chains that wrote them: acceptance rates, seconds, their own NLL and length."""
+"""Metrics that outputs report about their chains: acceptance rates, seconds, own NLL, and length."""
 
 from collections.abc import Sequence
 
 from redraft.evaluation.metric import Metric, mean, share
-from redraft.evaluation.ngrams import Words
-from redraft.evaluation.outputs import Output
+from redraft.evaluation.ngrams import WordSequence
+from redraft.evaluation.outputs import SystemOutput
 from redraft.sentence import Action
 
 
-def length(outputs: Sequence[Words]) -> Metric:
-    """Mean number of words, punctuation counted."""
+def length(outputs: Sequence[WordSequence]) -> Metric:
+    """Mean number of words, including punctuation."""
     return mean("length", "words", [float(len(words)) for words in outputs], tok="redraft", punctuation="yes")
 
 
-def own_nll(outputs: Sequence[Output]) -> list[Metric]:
-    """NLL per word by the model that decided, where every output tells it. Models are never compared: it is named."""
-    told = [one.nll for one in outputs if one.nll is not None]
+def own_nll(outputs: Sequence[SystemOutput]) -> list[Metric]:
+    """NLL per word by the target model, if every output states it. The metric is named after the model."""
+    values = [one.nll for one in outputs if one.nll is not None]
     targets = {one.target for one in outputs}
-    if len(told) < len(outputs) or len(targets) > 1 or None in targets:
+    if len(values) < len(outputs) or len(targets) > 1 or None in targets:
         return []
-    return [mean(f"nll_by_{targets.pop()}", "nats", told, tok="redraft")]
+    return [mean(f"nll_by_{targets.pop()}", "nats", values, tok="redraft")]
 
 
-def acceptance(outputs: Sequence[Output]) -> list[Metric]:
-    """Percent of each action's revisions that were accepted; of all actions together. Only actions that were tried.
+def acceptance(outputs: Sequence[SystemOutput]) -> list[Metric]:
+    """Percent of proposed revisions that were accepted, for each action that was proposed and for all together.
 
-    Drawing the word that stood there already is no accepted revision, as in the authors' logs.
+    Drawing the old word again counts as rejected, as in the authors' logs.
     """
     groups = {"all": tuple(Action), **{action.value: (action,) for action in Action}}
     metrics = []
@@ -38,8 +38,8 @@ def acceptance(outputs: Sequence[Output]) -> list[Metric]:
     return metrics
 
 
-def seconds(outputs: Sequence[Output]) -> list[Metric]:
-    """Seconds a sentence and seconds a step, where every output tells them."""
+def seconds(outputs: Sequence[SystemOutput]) -> list[Metric]:
+    """Seconds per sentence and per step, if every output states them."""
     spent = [one.seconds for one in outputs if one.seconds is not None]
     if len(spent) < len(outputs):
         return []

@@ -1,17 +1,17 @@
-"""Constraint coverage, exact: the words of the text itself are held to the rule of ``Constraints.met_by``."""
+"""Exact constraint coverage: the words of the text are checked with ``Constraints.met_by``."""
 
 from collections.abc import Sequence
 
 from redraft import text
 from redraft.evaluation.metric import Metric, mean, share
-from redraft.evaluation.ngrams import Words
+from redraft.evaluation.ngrams import WordSequence
 from redraft.sentence import BLANK, Constraints, Template
 
 _NO_LIMIT = 1_000_000  # words
 
 
-def coverage(outputs: Sequence[Words], constraints: Sequence[Constraints]) -> list[Metric]:
-    """Percent of sentences with all given words, of given words that are there, of sentences that meet everything."""
+def coverage(outputs: Sequence[WordSequence], constraints: Sequence[Constraints]) -> list[Metric]:
+    """Percent of sentences with all given words, of given words that occur, of sentences that meet all constraints."""
     pairs = list(zip(outputs, constraints, strict=True))
     complete = [100.0 * _given_words_only(wanted).met_by(words) for words, wanted in pairs]
     met = [100.0 * wanted.met_by(words) for words, wanted in pairs]
@@ -25,8 +25,8 @@ def coverage(outputs: Sequence[Words], constraints: Sequence[Constraints]) -> li
     ]
 
 
-def found_spans(words: Words, constraints: Constraints) -> list[bool]:
-    """For each keyword, or each known part of the template, whether it is there at all."""
+def found_spans(words: WordSequence, constraints: Constraints) -> list[bool]:
+    """Whether each keyword, or each known part of the template, occurs at all."""
     return [_anywhere(span).met_by(words) for span in _spans(constraints)]
 
 
@@ -37,7 +37,7 @@ def _spans(constraints: Constraints) -> list[str]:
 
 
 def _anywhere(span: str) -> Constraints:
-    # A template rather than a keyword: a known part may be punctuation alone.
+    # A template rather than a keyword, since a known part may be only punctuation.
     return Constraints(template=f"{BLANK} {span} {BLANK}", endings=(), max_words=_NO_LIMIT)
 
 

@@ -1,4 +1,4 @@
-"""Distinct-2 and Entropy-4, of all outputs together."""
+"""Corpus-level diversity: Distinct-2 and Entropy-4."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from redraft.evaluation.metric import Metric, linearised
-from redraft.evaluation.ngrams import Ngram, Words, ngram_counts
+from redraft.evaluation.ngrams import Ngram, WordSequence, ngram_counts
 from redraft.numerics import Array
 
 
-def distinct(outputs: Sequence[Words], order: int = 2) -> Metric | None:
-    """Different n-grams over all n-grams, in percent; None where there are none."""
+def distinct(outputs: Sequence[WordSequence], order: int = 2) -> Metric | None:
+    """Distinct n-grams divided by all n-grams, in percent; None if there are none."""
     counted, total = _count(outputs, order)
     if not total:
         return None
@@ -22,8 +22,8 @@ def distinct(outputs: Sequence[Words], order: int = 2) -> Metric | None:
     return linearised(f"distinct{order}", "%", 100 * value, 100 * without, level="corpus", case="mixed", tok="redraft")
 
 
-def entropy(outputs: Sequence[Words], order: int = 4) -> Metric | None:
-    """Entropy of the n-grams' distribution in nats; None where there are none."""
+def entropy(outputs: Sequence[WordSequence], order: int = 4) -> Metric | None:
+    """Entropy of the distribution of n-grams in nats; None if there are none."""
     counted, total = _count(outputs, order)
     if not total:
         return None
@@ -34,8 +34,8 @@ def entropy(outputs: Sequence[Words], order: int = 4) -> Metric | None:
     return linearised(f"entropy{order}", "nats", value, without, level="corpus", log="e", case="mixed", tok="redraft")
 
 
-def _count(outputs: Sequence[Words], order: int) -> tuple[list[Counter[Ngram]], Counter[Ngram]]:
-    """N-grams of each output, and of all."""
+def _count(outputs: Sequence[WordSequence], order: int) -> tuple[list[Counter[Ngram]], Counter[Ngram]]:
+    """N-gram counts of each output, and their sum."""
     counted = [ngram_counts(words, order) for words in outputs]
     total: Counter[Ngram] = Counter()
     for one in counted:
@@ -52,6 +52,6 @@ def _count_log(count: int) -> float:
 
 
 def _entropies(sizes: Array, spreads: Array) -> Array:
-    """ln N - (sum of c ln c) / N, which is -sum of p ln p; zero where there are no n-grams."""
+    """ln N - (sum of c ln c) / N, which equals -sum of p ln p; zero without n-grams."""
     safe = np.maximum(1, sizes)
     return np.where(sizes > 0, np.log(safe) - spreads / safe, 0.0)

@@ -15,38 +15,38 @@ from redraft.evaluation.chains import acceptance, length, own_nll, seconds
 from redraft.evaluation.coverage import coverage
 from redraft.evaluation.diversity import distinct, entropy
 from redraft.evaluation.fluency import fluency
-from redraft.evaluation.judge import Reading, Score
+from redraft.evaluation.judge import JudgeReading, JudgeScore
 from redraft.evaluation.keyword_fit import Swapped, keyword_fit, swapped_texts
 from redraft.evaluation.metric import Bootstrap, Difference, Figure, Metric, quotient
-from redraft.evaluation.outputs import Output
+from redraft.evaluation.outputs import SystemOutput
 from redraft.evaluation.repetition import repetition
 from redraft.evaluation.self_bleu import self_bleu
 from redraft.evaluation.stock_phrases import stock_phrases
 from redraft.numerics import Array
 from redraft.sentence import Constraints
 
-# Metrics that say how near to human text a system is only when they are set against the human references' own.
+# Metrics that are meaningful only relative to those of the human references.
 RATIOS = ("nll_token", "keyword_fit", "self_bleu4", "distinct2", "entropy4", "length")
 
-_LEAST_HUMAN = 1e-6  # below it a ratio says nothing
+_LEAST_HUMAN = 1e-6  # below this the ratio is meaningless
 
 
 @dataclass(frozen=True)
 class Judged:
     """A judge's readings of texts, and the judge's part of the signature.
 
-    ``readings`` holds all texts that ``texts_to_judge`` asks for. Where those of ``swapped_texts_to_judge`` are
-    missing, keyword fit is left out.
+    ``readings`` has all texts of ``texts_to_judge``. Without those of ``swapped_texts_to_judge``, keyword fit is left
+    out.
     """
 
-    readings: Mapping[str, Reading]
+    readings: Mapping[str, JudgeReading]
     settings: dict[str, str]
 
-    def scores(self, texts: Sequence[str]) -> list[Score]:
+    def scores(self, texts: Sequence[str]) -> list[JudgeScore]:
         return [self.readings[one].score for one in texts]
 
     def features(self, texts: Sequence[str]) -> Array | None:
-        """The features of the texts [texts, size]; None where one has none."""
+        """The features of the texts [texts, size]; None if any text has none."""
         found = [self.readings[one].features for one in texts]
         known = [one for one in found if one is not None]
         return np.stack(known).astype(np.float64) if len(known) == len(found) and known else None
@@ -54,23 +54,23 @@ class Judged:
 
 @dataclass(frozen=True)
 class Material:
-    """What is evaluated. Metrics whose material is None are left out.
+    """The input of the metrics. Metrics that need a missing part are left out.
 
-    ``references`` are texts, one or more for each output. Ratios to human text and the two-sample test take the first.
+    ``references`` are one or more texts per output. Ratios to human text and the two-sample test use the first.
     """
 
-    outputs: Sequence[Output]
+    outputs: Sequence[SystemOutput]
     constraints: Sequence[Constraints] | None = None
     references: Sequence[Sequence[str]] | None = None
     judged: Judged | None = None
 
     @property
     def human(self) -> "Material | None":
-        """The first references, as if a system had written them."""
+        """The first references, as outputs."""
         if self.references is None:
             return None
         pairs = zip(self.outputs, self.references, strict=True)
-        outputs = [Output(one.id, several[0], tuple(text.tokenise(several[0]))) for one, several in pairs]
+        outputs = [SystemOutput(one.id, several[0], tuple(text.tokenise(several[0]))) for one, several in pairs]
         return Material(outputs, self.constraints, None, self.judged)
 
     @property
@@ -78,12 +78,12 @@ class Material:
         return [one.text for one in self.outputs]
 
     def swapped(self) -> list[Swapped | None]:
-        """The texts with the keywords of other inputs."""
+        """The texts with the keywords of other inputs swapped in."""
         return [] if self.constraints is None else swapped_texts(self.texts, self.constraints)
 
 
 class Omission(NamedTuple):
-    """A metric that was left out, and why."""
+    """A metric that was left out, and the reason."""
 
     name: str
     reason: str
@@ -91,27 +91,27 @@ class Omission(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """Every metric that the material allows, and those that the judge could not be used for."""
+    """All metrics that the material allows, and those that were left out."""
 
     metrics: Sequence[Metric]
     left_out: Sequence[Omission]
 
 
 def texts_to_judge(material: Material) -> list[str]:
-    """The texts that a judge must read: the outputs and the first references."""
+    """The texts that the judge must read: the outputs and the first references."""
     human = material.human
     return [*material.texts, *(human.texts if human else ())]
 
 
 def swapped_texts_to_judge(material: Material) -> list[str]:
-    """The texts that a judge must score for keyword fit: outputs and references with other keywords."""
+    """The texts that the judge must score for keyword fit: outputs and references with swapped keywords."""
     human = material.human
     swapped = [*material.swapped(), *(human.swapped() if human else ())]
     return [one.text for one in swapped if one is not None]
 
 
 def metrics_of(material: Material) -> Measured:
-    """Every metric that the material allows; next to some of them the ratio to that of the human references."""
+    """All metrics that the material allows, some with their ratio to the human references."""
     human = material.human
     by_people = {} if human is None else {metric.name: metric for metric in _metrics(human, RATIOS)}
     metrics: list[Metric] = []
@@ -133,7 +133,7 @@ def metrics_of(material: Material) -> Measured:
 
 
 def _metrics(material: Material, names: Sequence[str] | None = None) -> list[Metric]:
-    """The metrics of the texts themselves; all, or only those of some names."""
+    """The metrics of the texts; all, or only those with the given names."""
     outputs, judged = material.outputs, material.judged
     words = [one.words for one in outputs]
     found: list[Metric | None] = []
@@ -164,7 +164,7 @@ def _keyword_fit(material: Material, judged: Judged) -> Metric | None:
 
 
 def _two_sample(material: Material, human: Material | None, judged: Judged) -> list[Metric] | str:
-    """The two-sample test, or why it cannot be made."""
+    """The metrics of the two-sample test, or the reason why it is impossible."""
     own, other = judged.features(material.texts), judged.features(human.texts) if human else None
     reason = two_sample.why_not(material.texts, human.texts if human else None, has_features=own is not None)
     if reason is not None or own is None or other is None:
@@ -173,13 +173,13 @@ def _two_sample(material: Material, human: Material | None, judged: Judged) -> l
 
 
 def figures(metrics: Sequence[Metric], bootstrap: Bootstrap) -> list[Figure]:
-    """The metrics' values with intervals and signatures."""
+    """The values of the metrics with intervals and signatures."""
     counts = bootstrap.counts(len(metrics[0]))
     return [bootstrap.figure(metric, counts) for metric in metrics]
 
 
 def differences(first: Sequence[Metric], second: Sequence[Metric], bootstrap: Bootstrap) -> list[Difference]:
-    """First minus second, for every metric that both have. Sentence i of both must be for the same input."""
+    """First minus second, for every metric that both have. Sentence i of both must belong to the same input."""
     if len(first[0]) != len(second[0]):
         raise InputError(f"{len(first[0])} outputs cannot be compared with {len(second[0])}")
     counts = bootstrap.counts(len(first[0]))

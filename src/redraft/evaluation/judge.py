@@ -1,4 +1,4 @@
-"""The judge of fluency: any causal language model that transformers loads.
+"""The judge of fluency: any causal language model that transformers can load.
 
 A sentence is scored as natural text between a start and an end: -log p(tokens, end | start). Both are the model's own
 begin and end tokens unless the judge's source names a text for them, which suits models that were tuned for chat.
@@ -21,12 +21,12 @@ from redraft.models.pull import SOURCES, pulled
 if TYPE_CHECKING:
     from torch import Tensor
 
-_MAX_BATCH = 512  # tokens, padding counted
+_MAX_BATCH = 512  # tokens, including padding
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSource:
-    """Where a judge comes from, and the texts that stand for start and end (None: the model's own tokens)."""
+    """Location of a judge, and the texts for start and end (None: the model's own tokens)."""
 
     location: str
     start: str | None = None
@@ -34,24 +34,24 @@ class JudgeSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """Negative log-likelihood of a sentence in nats, and how many tokens it was summed over, the end counted."""
+class JudgeScore:
+    """Negative log-likelihood of a sentence in nats, and its number of tokens including the end."""
 
     nll: float
     num_tokens: int
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
-    """A text's score, and the mean of the judge's last hidden states over its tokens; None where it has no states."""
+class JudgeReading:
+    """The score of a text, and its features: the mean last hidden state over its tokens, None if unavailable."""
 
-    score: Score
+    score: JudgeScore
     features: NDArray[np.float32] | None
 
 
 @dataclass(frozen=True)
 class Judge:
-    """A loaded judge. ``start`` is read but not scored, ``end`` is scored. ``max_tokens`` is the model's limit."""
+    """A loaded judge. ``start`` is conditioned on, ``end`` is scored. ``max_tokens`` is the limit of the model."""
 
     name: str
     sha256: str
@@ -63,14 +63,14 @@ class Judge:
     has_plain_head: bool
     settings: dict[str, str]
 
-    def score(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[Score]:
-        """Score each text. ``advance`` hears how many were done with each batch."""
+    def score(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[JudgeScore]:
+        """Score each text. ``advance`` is called with the number of texts of each batch."""
         return [reading.score for reading in self.read(texts, advance)]
 
-    def read(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[Reading]:
-        """Score each text and keep what its states say of it, in one pass."""
+    def read(self, texts: Sequence[str], advance: Callable[[int], None] = lambda _: None) -> list[JudgeReading]:
+        """Score each text and compute its features in one pass."""
         encoded = [self._encode(one) for one in texts]
-        readings: dict[int, Reading] = {}
+        readings: dict[int, JudgeReading] = {}
         for batch in _batches([len(ids) for ids in encoded]):
             readings |= zip(batch, self._read_batch([encoded[i] for i in batch]), strict=True)
             advance(len(batch))
@@ -81,30 +81,30 @@ class Judge:
         if self.max_tokens is not None and len(ids) > self.max_tokens:
             raise InputError(
                 f"the judge {self.name} reads at most {self.max_tokens} tokens, and {len(ids)} are needed for "
-                f"{sentence[:40]!r}...; shorten it or take another judge"
+                f"{sentence[:40]!r}...; shorten it or use another judge"
             )
         return ids
 
-    def _read_batch(self, encoded: Sequence[list[int]]) -> list[Reading]:
+    def _read_batch(self, encoded: Sequence[list[int]]) -> list[JudgeReading]:
         import torch
 
         longest = max(map(len, encoded))
-        # Padding stands on the right, where a causal model cannot see it from the words before.
+        # Padding is on the right, where a causal model does not attend to it.
         ids = torch.tensor([one + [one[-1]] * (longest - len(one)) for one in encoded])
         mask = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in encoded])
         with torch.inference_mode():
             nll, states = self._token_nll(ids, mask)
         first = len(self.start) - 1
         scores = [
-            Score(float(row[first : len(one) - 1].double().sum()), len(one) - len(self.start))
+            JudgeScore(float(row[first : len(one) - 1].double().sum()), len(one) - len(self.start))
             for row, one in zip(nll, encoded, strict=True)
         ]
         if states is None:
-            return [Reading(score, None) for score in scores]
-        # A text without tokens is known by the state after the start.
+            return [JudgeReading(score, None) for score in scores]
+        # An empty text is represented by the state after the start.
         spans = [(min(len(self.start), len(one) - len(self.end) - 1), len(one) - len(self.end)) for one in encoded]
         features = [states[i, start:end].mean(dim=0).numpy() for i, (start, end) in enumerate(spans)]
-        return [Reading(score, one) for score, one in zip(scores, features, strict=True)]
+        return [JudgeReading(score, one) for score, one in zip(scores, features, strict=True)]
 
     def _token_nll(self, ids: "Tensor", mask: "Tensor") -> "tuple[Tensor, Tensor | None]":
         """-log p of each token but the first, given those before it: [sentences, tokens] to [sentences, tokens - 1].
@@ -118,7 +118,7 @@ class Judge:
             nll: Tensor = -found.logits.log_softmax(-1)[:, :-1].gather(-1, ids[:, 1:, None]).squeeze(-1)
             states = getattr(found, "hidden_states", None)
             return nll, states[-1] if states else None
-        # All logits of a batch may take half a gigabyte, which costs as much time as to compute them.
+        # All logits of a batch may take half a gigabyte; allocating that takes as long as computing them.
         head = self.model.get_output_embeddings()
         hidden = self.model.base_model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state[:, :-1]
         log_probs = log_prob_of(hidden.flatten(0, 1), ids[:, 1:].flatten(), head.weight, head.bias)
@@ -126,7 +126,7 @@ class Judge:
 
 
 def load_judge(name_or_folder: str) -> Judge:
-    """Load a judge by its name or from a folder, in single precision, from safetensors alone."""
+    """Load a judge by name or folder, in single precision and only from safetensors."""
     source = find_judge(name_or_folder)
     tokenizer, model = _load(name_or_folder, source.location)
     start = _ids(tokenizer, source.start, (tokenizer.bos_token_id, tokenizer.eos_token_id), name_or_folder)
@@ -138,13 +138,13 @@ def load_judge(name_or_folder: str) -> Judge:
 
 
 def _shown(name_or_folder: str) -> str:
-    """What a signature calls the judge: of a folder only the last part, which is the same on every machine."""
+    """The judge's name in a signature. Of a folder only the last part, which is the same on every machine."""
     folder = Path(name_or_folder).expanduser()
     return folder.resolve().name if folder.is_dir() else name_or_folder
 
 
 def find_judge(name_or_folder: str) -> JudgeSource:
-    """Where the judge of a name is: one that ``redraft pull`` fetches, a folder, or else a model of the hub."""
+    """Find a judge: a name known to ``redraft pull``, a folder, or a model of the hub."""
     if source := SOURCES.get(name_or_folder):
         return JudgeSource(str(pulled(name_or_folder)), source.lead + source.start, source.end)
     looks_like_path = name_or_folder.startswith((".", "/", "~")) or name_or_folder.count("/") > 1
@@ -168,7 +168,7 @@ def _load(name: str, location: str) -> tuple[Any, Any]:
     from redraft.models.causal import hub
 
     try:
-        return hub.load(location, torch.float32)  # a figure must not hang on the processor
+        return hub.load(location, torch.float32)  # figures must not depend on the processor
     except InputError as error:
         raise InputError(f"the judge {name} cannot be loaded: {error}") from error
 
@@ -178,7 +178,7 @@ def _ids(tokenizer: Any, given: str | None, special: Sequence[int | None], name:
         return tuple(tokenizer.encode(given, add_special_tokens=False))
     found = next((token for token in special if token is not None), None)
     if found is None:
-        raise InputError(f"the judge {name} has no end token; take a model whose tokenizer names one")
+        raise InputError(f"the judge {name} has no end token; use a model whose tokenizer defines one")
     return (found,)
 
 
@@ -188,7 +188,7 @@ def _max_tokens(model: Any) -> int | None:
 
 
 def _digest(model: Any, tokenizer: Any) -> str:
-    """SHA-256 over the loaded weights and the vocabulary, the same whatever files they came from."""
+    """SHA-256 of the loaded weights and the vocabulary, independent of the file format."""
     import torch
 
     digest = hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode())
@@ -199,7 +199,7 @@ def _digest(model: Any, tokenizer: Any) -> str:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indexes of sentences of like length, as many at a time as fit."""
+    """Batches of indices of sentences of similar length."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[index] > _MAX_BATCH:
@@ -211,7 +211,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _has_plain_head(model: Any, ids: Sequence[int]) -> bool:
-    """Whether the logits are the last states times the output layer, and nothing is done to them; tried on a text."""
+    """Whether the logits are just the last states times the output layer; tested on a text."""
     import torch
 
     head = model.get_output_embeddings()

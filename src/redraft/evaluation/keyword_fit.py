@@ -1,7 +1,7 @@
-"""Keyword fit: how much likelier, by the judge, a sentence is with its own keywords than with another input's.
+"""Keyword fit: how much more likely, by the judge, a sentence is with its own keywords than with another's.
 
-The keywords of the next input that has as many are put in the places of the sentence's own. A sentence that means
-something becomes much less likely; a stock phrase into which any word fits does not.
+The keywords are replaced by those of the next input with the same number of keywords. A meaningful sentence becomes
+much less likely; a stock phrase that fits any word does not.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from itertools import cycle, islice
 import numpy as np
 
 from redraft import text
-from redraft.evaluation.judge import Score
+from redraft.evaluation.judge import JudgeScore
 from redraft.evaluation.metric import Metric, share
 from redraft.sentence import Constraints
 
@@ -20,14 +20,14 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Swapped:
-    """A text with other keywords in it, and how many were put there."""
+    """A text with swapped keywords, and how many were swapped."""
 
     text: str
     num_keywords: int
 
 
 def swapped_texts(texts: Sequence[str], constraints: Sequence[Constraints]) -> list[Swapped | None]:
-    """Each text with the keywords of another input; None where none of its own is found, or there is no other input."""
+    """Each text with the keywords of another input; None if it has none of its own or there is no other input."""
     others = _others([one.keywords for one in constraints])
     return [
         None if other is None else _swap(one, wanted.keywords, other)
@@ -36,9 +36,12 @@ def swapped_texts(texts: Sequence[str], constraints: Sequence[Constraints]) -> l
 
 
 def keyword_fit(
-    scores: Sequence[Score], swapped: Sequence[Swapped | None], others: Sequence[Score | None], settings: dict[str, str]
+    scores: Sequence[JudgeScore],
+    swapped: Sequence[Swapped | None],
+    others: Sequence[JudgeScore | None],
+    settings: dict[str, str],
 ) -> Metric | None:
-    """Mean loss in nats a keyword; ``others`` are the scores of the swapped texts. None where there are none."""
+    """Mean increase of NLL per keyword in nats; ``others`` are the scores of the swapped texts. None without any."""
     loss, num = np.zeros(len(scores)), np.zeros(len(scores))
     for i, (own, put, other) in enumerate(zip(scores, swapped, others, strict=True)):
         if put is not None and other is not None:
@@ -50,7 +53,7 @@ def keyword_fit(
 
 
 def _others(keywords: Sequence[tuple[str, ...]]) -> list[tuple[str, ...] | None]:
-    """For each input the keywords of the next that has as many, else of the next one, repeated to as many."""
+    """For each input the keywords of the next one with the same number, else those of the next one, repeated."""
     found: list[tuple[str, ...] | None] = []
     for i, own in enumerate(keywords):
         following = [one for one in (*keywords[i + 1 :], *keywords[:i]) if one and one != own]
@@ -74,7 +77,7 @@ def _swap(given: str, own: Sequence[str], other: Sequence[str]) -> Swapped | Non
 
 
 def _places(given: str, keywords: Sequence[str]) -> list[Span | None]:
-    """Where each keyword stands in a text, in letters: after the keyword before it, or else wherever it is."""
+    """Character span of each keyword: after the previous keyword if possible, else anywhere."""
     spans = _word_spans(given)
     words = [given[start:end] for start, end in spans]
     taken: set[int] = set()
@@ -94,7 +97,7 @@ def _places(given: str, keywords: Sequence[str]) -> list[Span | None]:
 
 
 def _starts(words: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Where the wanted words begin; a sentence's first word may have a capital for that alone."""
+    """Positions at which the wanted words start; the case of a sentence's first letter is ignored."""
     found = []
     for i in range(len(words) - len(wanted) + 1):
         here = words[i : i + len(wanted)]
@@ -105,7 +108,7 @@ def _starts(words: Sequence[str], wanted: Sequence[str]) -> list[int]:
 
 
 def _word_spans(given: str) -> list[Span]:
-    """Where each word stands; words are what is left of a text without its white space."""
+    """Character span of each word."""
     spans, at = [], 0
     for word in text.tokenise(given):
         at = given.index(word, at)

@@ -1,8 +1,8 @@
-"""What a metric is, and what is said of its figure: an interval, a signature, a difference with a p-value.
+"""Metrics, and their figures: values with intervals, signatures, and differences with p-values.
 
-A metric keeps a row of statistics for each sentence; the figure is a function of their sums. So the bootstrap draws
-sentences, adds up rows and never looks at a word again, and two systems that wrote for the same inputs are compared
-on the same draws.
+A metric has a row of statistics per sentence; its value is a function of their sums. The bootstrap resamples
+sentences and sums rows without computing the metric again, and two systems with the same inputs are compared on the
+same draws.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,14 +15,14 @@ from redraft.numerics import Array
 from redraft.version import VERSION
 
 _YES = 100.0  # percent
-_FEWEST = 3  # sentences; an interval from fewer would say nothing
+_FEWEST = 3  # sentences; with fewer an interval is meaningless
 
 
 @dataclass(frozen=True)
 class Metric:
-    """Statistics of each sentence [sentences, columns] and how sums of them [draws, columns] make values [draws].
+    """Statistics per sentence [sentences, columns], and a function from their sums [draws, columns] to values [draws].
 
-    ``least`` is the lowest value that is possible. ``details`` are lines that explain the value, shown below the table.
+    ``least`` is the lowest possible value. ``details`` are lines that explain the value, shown below the table.
     """
 
     name: str
@@ -37,15 +37,21 @@ class Metric:
         return len(self.statistics)
 
     @property
+    def num_inputs(self) -> int:
+        """Number of sentences that contribute: a share counts no sentence without a whole."""
+        return int(self.statistics.any(axis=1).sum())
+
+    @property
     def value(self) -> float:
         return float(self.aggregate(self.statistics.sum(axis=0, keepdims=True))[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A value in its unit with its confidence interval, and everything needed to arrive at it again.
+    """A value with its confidence interval, and a signature with everything needed to reproduce it.
 
-    ``low`` and ``high`` are None where there are too few sentences for an interval.
+    ``low`` and ``high`` are None if there are too few sentences for an interval. ``num_inputs`` is the number of
+    sentences that contribute.
     """
 
     name: str
@@ -54,12 +60,13 @@ class Figure:
     high: float | None
     unit: str
     signature: str
+    num_inputs: int
     details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much the first system's value is above the second's, with the interval and p-value of the difference."""
+    """The first system's value minus the second's, with the interval and p-value of the difference."""
 
     name: str
     first: float
@@ -74,33 +81,36 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """How often, from which seed and for which confidence the sentences are drawn again."""
+    """Number of resamples, seed and confidence level of the bootstrap."""
 
     num_draws: int = 1000
     seed: int = 0
     confidence: float = 0.95
 
     def counts(self, num_sentences: int) -> Array:
-        """How often each sentence is in each draw [draws, sentences]. The same for all systems of one size."""
+        """How often each sentence is in each draw [draws, sentences]; it depends only on the number of sentences."""
         rng = np.random.default_rng(self.seed)
         shares = np.full(num_sentences, 1 / num_sentences)
         return rng.multinomial(num_sentences, shares, size=self.num_draws).astype(np.float64)
 
     def figure(self, metric: Metric, counts: Array) -> Figure:
-        """The metric's value with its percentile interval; for a share of yes and no, with Wilson's.
+        """The metric's value with its percentile interval; for a proportion, with the Wilson interval.
 
-        Where all sentences say the same, every draw would too, and an interval of no width says more than is known.
+        If all sentences agree, so do all draws, and the percentile interval would have no width.
         """
         if len(metric) >= _FEWEST and _is_yes_or_no(metric):
-            ends, signature = self._wilson(metric), self._signature(metric, ci_by="wilson")
-            return Figure(metric.name, metric.value, *ends, metric.unit, signature, metric.details)
+            return self._figure(metric, *self._wilson(metric), self._signature(metric, ci_by="wilson"))
         most = _YES if metric.unit == "%" else np.inf
-        drawn = _values(metric, counts).clip(metric.least, most)  # an influence may reach beyond what is possible
+        drawn = _values(metric, counts).clip(metric.least, most)  # influence values may exceed the possible range
         low, high = self._interval(drawn, len(metric))
-        return Figure(metric.name, metric.value, low, high, metric.unit, self._signature(metric), metric.details)
+        return self._figure(metric, low, high, self._signature(metric))
+
+    @staticmethod
+    def _figure(metric: Metric, low: float | None, high: float | None, signature: str) -> Figure:
+        return Figure(metric.name, metric.value, low, high, metric.unit, signature, metric.num_inputs, metric.details)
 
     def quotient(self, name: str, first: Metric, second: Metric, counts: Array, **settings: str) -> Figure:
-        """The first over the second, which is for the same inputs; both from the same draws."""
+        """The ratio of two metrics of the same inputs, from the same draws."""
         return self.figure(quotient(name, first, second, **settings), counts)
 
     def _wilson(self, metric: Metric) -> tuple[float, float]:
@@ -111,7 +121,7 @@ class Bootstrap:
         return _YES * max(0.0, middle - half), _YES * min(1.0, middle + half)
 
     def difference(self, first: Metric, second: Metric, counts: Array) -> Difference:
-        """The paired difference. Two-sided p-value: how often a draw strays from the mean by as much as was seen."""
+        """The paired difference. Two-sided p-value: the share of draws as far from the mean as the value from 0."""
         value = first.value - second.value
         drawn = _values(first, counts) - _values(second, counts)
         low, high = self._interval(drawn, len(first))
@@ -141,7 +151,7 @@ class Bootstrap:
 
 
 def _is_yes_or_no(metric: Metric) -> bool:
-    """Whether each sentence counts once, and says all or nothing."""
+    """Whether the metric is a proportion: every sentence counts once, as 0 or 100 %."""
     if metric.aggregate is not ratio or metric.unit != "%":
         return False
     parts, wholes = metric.statistics.T
@@ -159,13 +169,13 @@ def _p_value(value: float, drawn: Array) -> float:
 
 
 def ratio(sums: Array) -> Array:
-    """First column over second; not a number where the second is zero."""
+    """First column divided by the second; NaN where the second is zero."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(sums[:, 0] / sums[:, 1])
 
 
 def quotient(name: str, first: Metric, second: Metric, **settings: str) -> Metric:
-    """The first metric over the second, as a metric; sentence i of both must be for the same input."""
+    """The ratio of two metrics, as a metric; sentence i of both must belong to the same input."""
     width = first.statistics.shape[1]
 
     def divide(sums: Array) -> Array:
@@ -176,24 +186,24 @@ def quotient(name: str, first: Metric, second: Metric, **settings: str) -> Metri
 
 
 def mean(name: str, unit: str, values: Sequence[float] | Array, **settings: str) -> Metric:
-    """The mean of one value a sentence."""
+    """The mean of one value per sentence."""
     return share(name, unit, values, np.ones(len(values)), **settings)
 
 
 def share(
     name: str, unit: str, parts: Sequence[float] | Array, wholes: Sequence[float] | Array, **settings: str
 ) -> Metric:
-    """The sum of the parts over the sum of the wholes."""
+    """The sum of the parts divided by the sum of the wholes."""
     return Metric(name, unit, np.column_stack([parts, wholes]).astype(np.float64), ratio, settings)
 
 
 def linearised(name: str, unit: str, value: float, without: Array, **settings: str) -> Metric:
-    """A figure of the whole set that is no function of sums, such as the share of n-grams that differ.
+    """A corpus-level value that is not a function of sums, such as the share of distinct n-grams.
 
-    Drawing sentences with replacement would bring some twice, and the same sentence twice is just what such a figure
-    measures: every draw would fall far from the value. Each sentence is given its influence on the figure instead,
-    (n - 1) (value - value without it), about the value. The mean is the value itself. The variance is that of the
-    jackknife, which is too wide rather than too narrow (Efron and Stein, 1981).
+    Resampling with replacement repeats sentences, and repetition is just what such a value measures: every draw would
+    be far off. Each sentence gets its influence on the value instead, (n - 1) (value - value without it), centred on
+    the value, so the mean is the value itself. The variance is that of the jackknife, which is conservative (Efron and
+    Stein, 1981).
     """
     influence = (len(without) - 1) * (value - without)
     return mean(name, unit, value + influence - influence.mean(), **settings, ci_by="influence")

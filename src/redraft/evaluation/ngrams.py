@@ -1,12 +1,12 @@
-"""Counting runs of words."""
+"""Counting n-grams."""
 
 from collections import Counter
 from collections.abc import Sequence
 
-Words = Sequence[str]
+WordSequence = Sequence[str]
 Ngram = tuple[str, ...]
 
 
-def ngram_counts(words: Words, order: int) -> Counter[Ngram]:
-    """How often each run of ``order`` words occurs."""
+def ngram_counts(words: WordSequence, order: int) -> Counter[Ngram]:
+    """Counts of the n-grams of ``order`` words."""
     return Counter(zip(*(words[start:] for start in range(order)), strict=False))

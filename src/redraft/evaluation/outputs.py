@@ -1,4 +1,4 @@
-"""Reading what is to be evaluated: outputs, references, and which belongs to which."""
+"""Reading outputs and references from files, and matching them by id."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,32 +10,32 @@ from redraft import text
 from redraft.errors import InputError
 from redraft.sentence import Action
 
-_REFERENCES = ("reference", "references")  # the keys of one sentence and of a list of them
-_MOST = 1e15  # of steps or seconds; keeps infinity and numbers that no float holds out
+_REFERENCES = ("reference", "references")  # keys of a single sentence and of a list
+_MOST = 1e15  # limit of steps and seconds; excludes infinity and numbers beyond the range of floats
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One line of a trace, as far as it is evaluated."""
+class TraceStep:
+    """The part of a trace entry that is evaluated."""
 
     action: Action
     accepted: bool
 
 
 @dataclass(frozen=True)
-class Output:
-    """One line of an output file. Its words are those of its text, so outputs of any program are measured alike."""
+class SystemOutput:
+    """One line of an output file. Words are tokenised from the text, so that outputs of all programs are comparable."""
 
     id: str
     text: str
     words: tuple[str, ...]
     input: Mapping[str, Any] = field(default_factory=dict)
-    references: tuple[str, ...] = ()  # texts, one or more that a person wrote for the same input
+    references: tuple[str, ...] = ()  # one or more human texts for the same input
     steps: int | None = None
     seconds: float | None = None
-    nll: float | None = None  # per word, by the model that decided
-    target: str | None = None  # the name of that model
-    trace: tuple[Step, ...] = ()
+    nll: float | None = None  # per word, by the target model
+    target: str | None = None  # name of that model
+    trace: tuple[TraceStep, ...] = ()
 
     @property
     def reference(self) -> tuple[str, ...] | None:
@@ -43,8 +43,8 @@ class Output:
         return tuple(text.tokenise(self.references[0])) if self.references else None
 
 
-def read_outputs(path: Path) -> list[Output]:
-    """The outputs of a JSONL file in its order. Ids are compared as text."""
+def read_outputs(path: Path) -> list[SystemOutput]:
+    """The outputs of a JSONL file, in order. Ids are compared as text."""
     outputs = [output_of(record, where) for where, record in records_of(path)]
     if not outputs:
         raise InputError(f"{path} is empty; write outputs into it with redraft generate --input FILE --output {path}")
@@ -53,9 +53,10 @@ def read_outputs(path: Path) -> list[Output]:
 
 
 def read_references(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
-    """The texts of one or more references for each of the given ids.
+    """One or more references for each of the given ids.
 
-    The file has JSON lines with id and reference (or references, a list), or plain text, a line each in their order.
+    The file has JSON lines with id and reference (or references, a list), or plain text with one reference per line in
+    the order of the ids.
     """
     lines = _lines(path)
     if not any(lines):
@@ -63,12 +64,14 @@ def read_references(path: Path, ids: Sequence[str]) -> list[tuple[str, ...]]:
     if next(line for line in lines if line).startswith("{"):
         return _references_by_id(path, ids)
     if len(lines) != len(ids):
-        raise InputError(f"{path} has {len(lines)} references for {len(ids)} outputs; give one a line, in their order")
+        raise InputError(
+            f"{path} has {len(lines)} references for {len(ids)} outputs; give one per line, in the same order"
+        )
     return [_references({"reference": line}, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
 
 
-def own_references(outputs: Sequence[Output]) -> list[tuple[str, ...]] | None:
-    """The references that the outputs carry, as texts; None where no output has one."""
+def own_references(outputs: Sequence[SystemOutput]) -> list[tuple[str, ...]] | None:
+    """The references in the outputs themselves; None if no output has any."""
     found = [one.references for one in outputs if one.references]
     if not found:
         return None
@@ -81,18 +84,20 @@ def own_references(outputs: Sequence[Output]) -> list[tuple[str, ...]] | None:
     return found
 
 
-def in_order_of(outputs: Sequence[Output], others: Sequence[Output], where: Path) -> list[Output]:
-    """The other system's outputs in the order of the first's; both must be for the same inputs."""
+def in_order_of(outputs: Sequence[SystemOutput], others: Sequence[SystemOutput], where: Path) -> list[SystemOutput]:
+    """The outputs of the other system in the order of the first one; both must be for the same inputs."""
     by_id = {one.id: one for one in others}
     _refuse_other_ids([one.id for one in outputs], list(by_id), where)
     for one in outputs:
-        if one.input and by_id[one.id].input and _asked(one) != _asked(by_id[one.id]):
-            raise InputError(f"{where} has id {one.id!r} for another input; only outputs for the same can be compared")
+        if one.input and by_id[one.id].input and _compared_fields(one) != _compared_fields(by_id[one.id]):
+            raise InputError(
+                f"{where} has id {one.id!r} for another input; only outputs for the same inputs can be compared"
+            )
     return [by_id[one.id] for one in outputs]
 
 
-def _asked(output: Output) -> tuple[Any, ...]:
-    """What two outputs must have in common to be compared."""
+def _compared_fields(output: SystemOutput) -> tuple[Any, ...]:
+    """What two outputs must have in common to be comparable."""
     return tuple(output.input.get(name) for name in ("keywords", "template", *_REFERENCES))
 
 
@@ -114,10 +119,10 @@ def _refuse_doubled(ids: Sequence[str], path: Path) -> None:
 
 
 def _refuse_other_ids(wanted: Sequence[str], found: Sequence[str], path: Path) -> None:
-    there, asked = set(found), set(wanted)
-    if missing := [name for name in wanted if name not in there]:
+    known, expected = set(found), set(wanted)
+    if missing := [name for name in wanted if name not in known]:
         raise InputError(f"{path} lacks {_some(missing)} of the outputs; it must hold the same ids")
-    if extra := [name for name in found if name not in asked]:
+    if extra := [name for name in found if name not in expected]:
         raise InputError(f"{path} has {_some(extra)} that the outputs lack; it must hold the same ids")
 
 
@@ -126,7 +131,7 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def _lines(path: Path, *, torn: bool = False) -> list[str]:
-    """The lines of a file; where its last line may be ``torn``, only those that are ended."""
+    """The lines of a file; with ``torn``, an unterminated last line is dropped."""
     try:
         given = path.read_bytes()
         content = (given[: given.rfind(b"\n") + 1] if torn else given).decode("utf-8-sig")
@@ -134,13 +139,13 @@ def _lines(path: Path, *, torn: bool = False) -> list[str]:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
-    # Not splitlines: a sentence may hold the Unicode separators that it would split at. "\r" is stripped.
+    # Not splitlines, which also splits at Unicode separators inside a sentence. "\r" is stripped.
     lines = [line.strip() for line in content.split("\n")]
     return lines[:-1] if not lines[-1] else lines
 
 
 def records_of(path: Path, *, torn: bool = False) -> list[tuple[str, dict[str, Any]]]:
-    """JSON objects and where they stand; empty lines are passed over, and a last one that may be ``torn``."""
+    """JSON objects and their locations; empty lines are skipped, and with ``torn`` an unterminated last line."""
     lines = [(f"{path}, line {number}", line) for number, line in enumerate(_lines(path, torn=torn), 1) if line]
     return [(where, _record(line, where)) for where, line in lines]
 
@@ -156,8 +161,8 @@ def _record(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def output_of(record: Mapping[str, Any], where: str) -> Output:
-    """An output from its JSON object; ``where`` it stands is told if it is not one."""
+def output_of(record: Mapping[str, Any], where: str) -> SystemOutput:
+    """Parse an output from its JSON object; ``where`` is its location for error messages."""
     shown = record.get("text")
     if not isinstance(shown, str):
         raise InputError(f'{where} has no "text"; each line needs "id" and "text"')
@@ -167,7 +172,7 @@ def output_of(record: Mapping[str, Any], where: str) -> Output:
     given = given or {}
     carrier = next((one for one in (given, record) if any(one.get(key) is not None for key in _REFERENCES)), None)
     steps = _number(record, "steps", where)
-    return Output(
+    return SystemOutput(
         id=_id(record, where),
         text=shown,
         words=tuple(text.tokenise(shown)),
@@ -184,7 +189,7 @@ def output_of(record: Mapping[str, Any], where: str) -> Output:
 def _id(record: Mapping[str, Any], where: str) -> str:
     value = record.get("id")
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise InputError(f'{where} has no "id"; give each line a text or a whole number of its own')
+        raise InputError(f'{where} has no "id"; give each line a unique text or whole number')
     return str(value)
 
 
@@ -211,7 +216,7 @@ def _target(signature: Any) -> str | None:
     return next((part.removeprefix("target:") for part in parts if part.startswith("target:")), None)
 
 
-def _trace(value: Any, where: str) -> tuple[Step, ...]:
+def _trace(value: Any, where: str) -> tuple[TraceStep, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -219,13 +224,13 @@ def _trace(value: Any, where: str) -> tuple[Step, ...]:
     return tuple(_step(one, f"{where}, step {number} of its trace") for number, one in enumerate(value, 1))
 
 
-def _step(value: Any, where: str) -> Step:
+def _step(value: Any, where: str) -> TraceStep:
     actions = [action.value for action in Action]
     if not isinstance(value, dict) or value.get("action") not in actions or type(value.get("accepted")) is not bool:
         raise InputError(f"{where} needs an action ({', '.join(actions)}) and accepted (true, false)")
     action = Action(value["action"])
     same = action is Action.REPLACE and value.get("old") is not None and value.get("old") == value.get("new")
-    return Step(action, value["accepted"] and not same)
+    return TraceStep(action, value["accepted"] and not same)
 
 
 def _kind(value: Any) -> str:

@@ -1,26 +1,30 @@
-"""Sentences that repeat themselves: the paper's three clauses, each on its own, and any of them.
+"""Sentences that repeat themselves: the three rules of the paper, separately and combined.
 
-A sentence repeats a unigram that occurs more than three times, a bigram more than twice, a trigram more than once. Read
-to the letter ("all") this counts commas and articles: one news sentence in eight fails, three times what the paper
-reports for people. The variant "content" passes over n-grams that hold no content word.
+A sentence is repetitive if a unigram occurs more than three times, a bigram more than twice, or a trigram more than
+once. Taken literally ("all"), this counts commas and articles: one news sentence in eight is repetitive, three times
+as many as the paper reports for human text. The variant "content" ignores n-grams without a content word.
 """
 
 from collections.abc import Sequence
 
 from redraft.evaluation.metric import Metric, mean
-from redraft.evaluation.ngrams import Words, ngram_counts
+from redraft.evaluation.ngrams import WordSequence, ngram_counts
 from redraft.stopwords import is_content
 
-_MOST = {"unigram": (1, 3), "bigram": (2, 2), "trigram": (3, 1)}  # clause: n, and how often is not yet a repetition
+_MOST = {
+    "unigram": (1, 3),
+    "bigram": (2, 2),
+    "trigram": (3, 1),
+}  # rule: n, and the largest count that is not a repetition
 
 
-def repetition(outputs: Sequence[Words]) -> list[Metric]:
-    """Percent of sentences that each clause finds, in both variants."""
+def repetition(outputs: Sequence[WordSequence]) -> list[Metric]:
+    """Percent of repetitive sentences by each rule, in both variants."""
     return [metric for content in (False, True) for metric in _variant(outputs, content)]
 
 
-def repeats(words: Words, clause: str, *, content: bool = False) -> bool:
-    """Whether a sentence repeats itself by one clause."""
+def repeats(words: WordSequence, clause: str, *, content: bool = False) -> bool:
+    """Whether a sentence is repetitive by one rule."""
     order, most = _MOST[clause]
     return any(
         count > most and (not content or any(map(is_content, ngram)))
@@ -28,7 +32,7 @@ def repeats(words: Words, clause: str, *, content: bool = False) -> bool:
     )
 
 
-def _variant(outputs: Sequence[Words], content: bool) -> list[Metric]:
+def _variant(outputs: Sequence[WordSequence], content: bool) -> list[Metric]:
     found = {clause: [repeats(words, clause, content=content) for words in outputs] for clause in _MOST}
     found["any"] = [any(clauses) for clauses in zip(*found.values(), strict=True)]
     suffix, variant = ("_content", "content") if content else ("", "all")

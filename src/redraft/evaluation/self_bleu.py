@@ -1,10 +1,10 @@
-"""Self-BLEU-4: how much each output resembles the others.
+"""Self-BLEU-4: similarity of each output to the others.
 
-The mean sentence BLEU-4 of each output against all the others, smoothed by nltk's method 1. Matches are looked up in
-one table of all n-grams instead of comparing each pair of sentences.
+The mean sentence BLEU-4 of each output against all others, with smoothing method 1 of nltk. Matches are looked up in
+one table of all n-grams instead of comparing all pairs of sentences.
 
-The interval needs the figure without each sentence in turn, which changes the others' scores too: their best match may
-have stood there. The table knows where, so that only those few scores are computed again.
+The interval needs the value without each sentence in turn, which also changes the scores of sentences whose best match
+was there. The table records these, so that only those few scores are recomputed.
 """
 
 from collections import Counter, defaultdict
@@ -16,24 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft.evaluation.metric import Metric, linearised
-from redraft.evaluation.ngrams import Words, ngram_counts
+from redraft.evaluation.ngrams import WordSequence, ngram_counts
 from redraft.numerics import Array, log_of
 
 _ORDER = 4
-_EPSILON = 0.1  # nltk's method 1: what an order without a match counts
+_EPSILON = 0.1  # matches of an order without matches, by nltk's method 1
 
-Pair = tuple[int, int]  # a sentence, and another one that is taken away
+Pair = tuple[int, int]  # a sentence, and another one that is removed
 
 
 class _Matches(NamedTuple):
-    """Matches of each sentence among the others [sentences, orders], and those lost without one of the others."""
+    """Matches of each sentence among the others [sentences, orders], and those lost if one of the others is removed."""
 
     correct: Array
     lost: dict[Pair, Array]
 
 
-def self_bleu(outputs: Sequence[Words]) -> Metric | None:
-    """Self-BLEU-4 in percent; None where there are no other sentences."""
+def self_bleu(outputs: Sequence[WordSequence]) -> Metric | None:
+    """Self-BLEU-4 in percent; None if there is only one sentence."""
     if len(outputs) < 2:
         return None
     lengths = [len(words) for words in outputs]
@@ -44,13 +44,13 @@ def self_bleu(outputs: Sequence[Words]) -> Metric | None:
     return linearised("self_bleu4", "%", value, without, case="mixed", tok="redraft", smooth="method1")
 
 
-def self_bleu_scores(outputs: Sequence[Words]) -> Array:
+def self_bleu_scores(outputs: Sequence[WordSequence]) -> Array:
     """Each output's BLEU-4 against all the others, in percent."""
     lengths = [len(words) for words in outputs]
     return _scores(_match(outputs).correct, np.array(lengths), _closest_lengths(lengths))
 
 
-def _match(outputs: Sequence[Words]) -> _Matches:
+def _match(outputs: Sequence[WordSequence]) -> _Matches:
     correct = np.zeros((len(outputs), _ORDER))
     lost: dict[Pair, Array] = defaultdict(lambda: np.zeros(_ORDER))
     for order in range(1, _ORDER + 1):
@@ -65,7 +65,7 @@ def _match(outputs: Sequence[Words]) -> _Matches:
 
 
 def _add_matches(held: list[tuple[int, int]], column: int, correct: Array, lost: dict[Pair, Array]) -> None:
-    # Without the sentence itself and without one other, the third holder may be the best that is left.
+    # Without the sentence itself and one other, the third holder may be the best one left.
     top = [*sorted(held, reverse=True)[:3], (0, -1)]
     for count, sentence in held:
         (best, holder), (next_best, _) = [one for one in top if one[1] != sentence][:2]
@@ -85,7 +85,7 @@ def _scores(correct: Array, lengths: NDArray[np.int64], reference_lengths: NDArr
 
 
 def _closest_lengths(lengths: Sequence[int]) -> NDArray[np.int64]:
-    """For each sentence the length nearest to its own among the others; the shorter of two equally near."""
+    """For each sentence the closest length among the others; the shorter of two equally close ones."""
     counts = Counter(lengths)
     return np.array([_closest(counts, length, (length,)) for length in lengths])
 
@@ -96,9 +96,9 @@ def _closest(counts: Counter[int], length: int, taken: tuple[int, ...]) -> int:
 
 
 def _without_each(scores: Array, matches: _Matches, lengths: Sequence[int]) -> Array:
-    """The figure of the other sentences, without each sentence in turn."""
+    """The value without each sentence in turn."""
     if len(scores) < 3:
-        return np.full(len(scores), scores.mean())  # nothing is left to compare; no interval is given either
+        return np.full(len(scores), scores.mean())  # nothing left to compare; there is no interval either
     counts = Counter(lengths)
     closest = lru_cache(maxsize=None)(lambda own, other: _closest(counts, own, (own, other)))
     pairs = sorted({*matches.lost, *_length_pairs(lengths)})
@@ -113,7 +113,7 @@ def _without_each(scores: Array, matches: _Matches, lengths: Sequence[int]) -> A
 
 
 def _length_pairs(lengths: Sequence[int]) -> list[Pair]:
-    """Pairs in which the other sentence may be the only one of the nearest length."""
+    """Pairs in which the other sentence may be the only one of the closest length."""
     counts = Counter(lengths)
     rare = [other for other, length in enumerate(lengths) if counts[length] <= 2]
     return [(sentence, other) for other in rare for sentence in range(len(lengths)) if sentence != other]

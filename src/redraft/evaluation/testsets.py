@@ -1,7 +1,7 @@
-"""Test sets as the paper builds them: keywords of a sentence, or a sentence with words removed; the reference kept.
+"""Test sets as in the paper: keywords of a sentence, or a sentence with words removed, with the sentence as reference.
 
-A seed shuffles the source once. Every set takes its sentences in that order, so sets of one seed share most of their
-sentences, and a set does not depend on which others are made with it.
+The seed determines one shuffle of the source. Every set takes its sentences in that order, so sets of one seed share
+most of their sentences, and a set does not depend on which others are made with it.
 """
 
 import json
@@ -17,26 +17,26 @@ import numpy as np
 from redraft import text
 from redraft.errors import ConstraintError, InputError
 from redraft.files import replacing
+from redraft.models.base import Words
 from redraft.sentence import BLANK, Constraints
 from redraft.stopwords import is_content
 
 Strategy = Literal["random", "middle"]
-Words = tuple[str, ...]
-_FEWEST_WORDS = 4  # of a sentence to be masked: a quarter of it is a word
+_FEWEST_WORDS = 4  # of a sentence to mask, so that a quarter of it is a word
 
 
 @dataclass(frozen=True)
 class TestSet:
-    """A name and its inputs, each a JSON object that ``redraft generate --input`` reads."""
+    """A named list of inputs, each a JSON object for ``redraft generate --input``."""
 
-    __test__ = False  # not a test of pytest's
+    __test__ = False  # keeps pytest from collecting the class
 
     name: str
     inputs: tuple[dict[str, Any], ...]
 
 
 def read_sentences(path: Path) -> list[Words]:
-    """The different sentences of a file, one a line, tokenised or natural."""
+    """The distinct sentences of a file, one per line, tokenised or natural."""
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
@@ -46,12 +46,12 @@ def read_sentences(path: Path) -> list[Words]:
     sentences = dict.fromkeys(tuple(text.tokenise(unicodedata.normalize("NFC", line))) for line in lines)
     found = [words for words in sentences if words]
     if not found:
-        raise InputError(f"{path} is empty; give a file with one sentence a line")
+        raise InputError(f"{path} is empty; give a file with one sentence per line")
     return found
 
 
 def keyword_set(sentences: Sequence[Words], k: int, num: int, seed: int) -> TestSet:
-    """``num`` inputs of ``k`` distinct content words each, in the order of their sentence."""
+    """``num`` inputs of ``k`` distinct content words each, in sentence order."""
     rng = np.random.default_rng([seed, k])
     made = (
         {"keywords": list(_draw_keywords(words, k, rng)), "reference": text.detokenise(words)}
@@ -62,7 +62,7 @@ def keyword_set(sentences: Sequence[Words], k: int, num: int, seed: int) -> Test
 
 
 def infill_set(sentences: Sequence[Words], strategy: Strategy, ratio: int, num: int, seed: int) -> TestSet:
-    """``num`` templates with ``ratio`` percent of the words masked; masked neighbours are one blank."""
+    """``num`` templates with ``ratio`` percent of the words masked; adjacent masked words form one blank."""
     rng = np.random.default_rng([seed, ratio])
     made = (
         {"template": template(words, _mask(len(words), strategy, ratio, rng)), "reference": text.detokenise(words)}
@@ -74,9 +74,9 @@ def infill_set(sentences: Sequence[Words], strategy: Strategy, ratio: int, num: 
 
 
 def content_words(words: Words) -> list[str]:
-    """The distinct content words of a sentence, at their first places.
+    """The distinct content words of a sentence, in order of first occurrence.
 
-    The opening word is passed over: its capital does not say how it is written inside a sentence.
+    The first word is skipped: its capital hides how it is written inside a sentence.
     """
     first = text.opening(words)
     places: dict[str, str] = {}
@@ -87,13 +87,13 @@ def content_words(words: Words) -> list[str]:
 
 
 def template(words: Words, masked: frozenset[int]) -> str:
-    """The sentence with each run of masked words as one blank."""
+    """The sentence with each run of masked words replaced by one blank."""
     runs = groupby(range(len(words)), key=masked.__contains__)
     return " ".join(BLANK if hidden else text.detokenise([words[i] for i in run]) for hidden, run in runs)
 
 
 def write_sets(sets: Sequence[TestSet], out: Path) -> list[Path]:
-    """Write all sets into one ``.jsonl`` file, or each into a file of its name in a folder."""
+    """Write all sets to one ``.jsonl`` file, or each to its own file in a folder."""
     if out.suffix == ".jsonl":
         return [_write([one for made in sets for one in made.inputs], out)]
     return [_write(made.inputs, out / f"{made.name}.jsonl") for made in sets]
@@ -116,7 +116,7 @@ def _draw_keywords(words: Words, k: int, rng: np.random.Generator) -> Words:
 
 
 def _mask(length: int, strategy: Strategy, ratio: int, rng: np.random.Generator) -> frozenset[int]:
-    """Places to mask: the share of the words, rounded down, and never none or all of them."""
+    """Positions to mask: the given share of the words, rounded down, but at least one and not all."""
     num = min(length - 1, max(1, length * ratio // 100))
     if strategy == "random":
         return frozenset(int(place) for place in rng.choice(length, size=num, replace=False))
@@ -136,7 +136,7 @@ def _take(made: Iterator[dict[str, Any]], num: int, prefix: str, needed: str) ->
 
 
 def _is_usable(given: dict[str, Any]) -> bool:
-    """Whether redraft takes it: a source line may hold a blank of its own or control characters."""
+    """Whether it is a valid input: a source line may contain a blank or control characters."""
     try:
         if "template" in given:
             return BLANK not in given["reference"] and bool(Constraints(template=given["template"]))

@@ -1,9 +1,9 @@
-"""Two-sample test: can a classifier tell a system's outputs from what people wrote for the same inputs?
+"""Two-sample test: can a classifier distinguish the outputs of a system from human text for the same inputs?
 
 The classifier is a logistic regression on the judge's mean last hidden state of each text (Lopez-Paz and Oquab, 2017:
-Revisiting classifier two-sample tests). 50 % says that it cannot tell them apart, 100 % that it always can. The output
-and the reference of an input are always in the same fold: the classes are balanced, and the subject of a text gives
-nothing away.
+Revisiting classifier two-sample tests). At 50 % outputs are indistinguishable from human text, at 100 % it always
+recognises them. The output and the reference of an input are always in the same fold, so the classes are balanced and
+the topic of a text reveals nothing.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from redraft.evaluation.metric import Metric, mean
 from redraft.numerics import Array
 
-FEWEST = 20  # texts; a classifier trained on fewer is guessing
+FEWEST = 20  # texts; a classifier trained on fewer would guess
 NAMES = ("two_sample_accuracy", "two_sample_auc")
 _FOLDS = 5
 _REPEATS = 3  # shuffles into folds
-_PENALTY = 0.1  # scikit-learn's C; from 0.01 to 1 no figure changes by more than its interval
+_PENALTY = 0.1  # scikit-learn's C; from 0.01 to 1 no value changes by more than its interval
 _SEED = 0
-_WIDER = 1.2  # so that 95 % intervals cover 50 % for equal distributions as often as they should
+_WIDER = 1.2  # calibrates the 95 % intervals: for equal distributions they cover 50 % as often as they should
 
 
 def two_sample(outputs: Array, references: Array, settings: dict[str, str]) -> list[Metric]:
-    """Balanced accuracy and AUC in percent from features [texts, size]; row i of both is for the same input."""
+    """Balanced accuracy and AUC in percent from features [texts, size]; row i of both belongs to the same input."""
     from sklearn import __version__  # type: ignore[import-untyped]
 
     scores = [_scores(outputs, references, repeat) for repeat in range(_REPEATS)]
@@ -43,7 +43,7 @@ def two_sample(outputs: Array, references: Array, settings: dict[str, str]) -> l
 
 
 def why_not(outputs: Sequence[str], references: Sequence[str] | None, *, has_features: bool) -> str | None:
-    """Why the test cannot be made; None where it can."""
+    """Why the test is impossible; None if it is possible."""
     if references is None:
         return "needs references"
     if len(outputs) < FEWEST:
@@ -54,7 +54,7 @@ def why_not(outputs: Sequence[str], references: Sequence[str] | None, *, has_fea
 
 
 def _scores(outputs: Array, references: Array, repeat: int) -> tuple[Array, Array]:
-    """How much each text looks like an output to a classifier that has not seen its input."""
+    """Decision values of each output and each reference, by a classifier that was not trained on their input."""
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
     from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
     from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
@@ -72,27 +72,27 @@ def _scores(outputs: Array, references: Array, repeat: int) -> tuple[Array, Arra
 
 
 def _folds(num: int, repeat: int) -> NDArray[np.int64]:
-    """The fold of each input, as even as can be."""
+    """The fold of each input; folds are as equal in size as possible."""
     rng = np.random.default_rng([_SEED, repeat])
     return np.asarray(rng.permutation(np.arange(num) % _FOLDS))
 
 
 def _placements(own: Array, other: Array) -> Array:
-    """A value for each input whose mean is the AUC: DeLong's placement values of its output and of its reference."""
+    """One value per input whose mean is the AUC: DeLong's placement values of its output and reference."""
     above = _share_above(own[:, None], other[None, :])
     return np.asarray(above.mean(axis=1) + above.mean(axis=0) - above.mean())
 
 
 def _share_above(first: Array | float, second: Array | float) -> Array:
-    """One where the first is above the second, a half where they are equal."""
+    """1 where the first is greater than the second, 1/2 where they are equal, else 0."""
     return np.asarray((np.sign(np.asarray(first) - np.asarray(second)) + 1) / 2)
 
 
 def _pooled(values: Array) -> Array:
-    """One value an input from those of each repeat [repeats, inputs], with the mean of all and a spread that holds.
+    """One value per input from the values of all repeats [repeats, inputs], with their mean and a calibrated spread.
 
-    Repeats share their texts, so their mean is not as certain as its own spread would say; and the folds of a repeat
-    share most of what their classifiers were trained on. Hence the spread of one repeat, a fifth wider.
+    Repeats share their texts, so the spread of their mean would be too small, and the classifiers of the folds share
+    most of their training data. Hence the spread of a single repeat, widened by a fifth.
     """
     pooled = values.mean(axis=0)
     spread, wanted = pooled.std(), _WIDER * np.sqrt(values.var(axis=1).mean())

@@ -1,1 +1,1 @@
-"""The tables and figures of the paper, run again: our figures beside the published ones."""
+"""The tables and figures of the paper, reproduced: our values beside the published ones."""

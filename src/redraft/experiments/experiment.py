@@ -1,5 +1,6 @@
-"""What an experiment is: the systems and sets that it looks at, and how it makes a result of them."""
+"""An experiment: a table or figure of the paper, what it needs, and how its result is made."""
 
+import enum
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,166 +8,219 @@ from typing import NamedTuple
 
 from redraft.evaluation.evaluate import swapped_texts_to_judge, texts_to_judge
 from redraft.evaluation.metric import Figure
-from redraft.experiments import paper
-from redraft.experiments.bench import Bench
-from redraft.experiments.outputs import HUMAN, TEMPLATE, Job
-from redraft.experiments.result import CLOSEST, Cell, Grid, Result, Row
-from redraft.experiments.run import Run
-from redraft.experiments.scores import Texts
-from redraft.experiments.sets import Column
+from redraft.experiments import paper_values as paper
+from redraft.experiments.config import ReproduceConfig
+from redraft.experiments.inputs import TestSetColumn
+from redraft.experiments.judge_scores import JudgeTexts
+from redraft.experiments.measurements import Measurements, WrittenOutputs
+from redraft.experiments.result import CLOSEST, Grid, Result, TableCell, TableRow
+from redraft.experiments.run_systems import Job
+from redraft.experiments.systems import SYSTEMS
 from redraft.recipes import RECIPES
 
 
-@dataclass(frozen=True)
-class Line:
-    """A row of the paper, the system that stands for it, and its steps where the paper states them."""
-
-    title: str
-    system: str
-    steps: int | None = None
-
-    def shown(self, run: Run) -> str:
-        """The row's title with our steps, and the paper's where they differ."""
-        if self.steps is None:
-            return self.title
-        own = run.own_steps(self.steps)
-        steps = str(own) if own == self.steps else f"{own}; in full {self.steps}"
-        return f"{self.title} ({steps})"
-
-    @property
-    def key(self) -> str:
-        """What the paper's figures are filed under."""
-        return self.title if self.steps is None else f"{self.title} ({self.steps})"
-
-    def own_steps(self, run: Run) -> int:
-        return run.own_steps(self.steps or paper.STEPS)
-
-
-class Look(NamedTuple):
-    """A system's outputs for a set after some steps."""
+class OutputRequest(NamedTuple):
+    """A system's outputs for a test set after some steps."""
 
     system: str
     set: str
     steps: int
 
 
-Build = Callable[[Bench], Result]
-Draw = Callable[[Result, Bench, Path], None]
+def no_outputs(config: ReproduceConfig) -> list[OutputRequest]:
+    """For experiments that run no system."""
+    return []
+
+
+def no_texts(written: WrittenOutputs, requests: Iterable[OutputRequest]) -> JudgeTexts:
+    """For experiments without a judge."""
+    return JudgeTexts()
+
+
+class ExperimentKind(enum.Enum):
+    """What the paper prints. Tables come before figures."""
+
+    TABLE = "table"
+    FIGURE = "figure"
+
+
+BuildResult = Callable[["Experiment", Measurements], Result]
+DrawPicture = Callable[[Result, Path], None]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """``looks`` says what is needed, ``judged`` which texts the judge must score, ``draw`` makes the picture."""
+    """A table or figure, which declares everything that it needs.
 
-    name: str
-    looks: Callable[[Run], Iterable[Look]]
-    build: Build
-    judged: Callable[[Bench, Iterable[Look]], Texts]
-    draw: Draw
+    build        makes the result from the measurements
+    draw         draws the result into a PNG file
+    requests     outputs of systems that it needs
+    judged       texts that the judge must score
+    data_files   files of the data folder that it reads, besides the test sets of the requests
+    """
 
+    kind: ExperimentKind
+    number: int
+    subject: str
+    build: BuildResult
+    draw: DrawPicture
+    requests: Callable[[ReproduceConfig], Iterable[OutputRequest]] = no_outputs
+    judged: Callable[[WrittenOutputs, Iterable[OutputRequest]], JudgeTexts] = no_texts
+    data_files: tuple[Path, ...] = ()
 
-def all_pairs(lines: Sequence[Line], columns: Sequence[Column]) -> Callable[[Run], list[Look]]:
-    """Every line on every set."""
-    return lambda run: [Look(line.system, column.set, line.own_steps(run)) for line in lines for column in columns]
+    @property
+    def name(self) -> str:
+        return f"{self.kind.value}{self.number}"
 
+    @property
+    def label(self) -> str:
+        return f"{self.kind.value.capitalize()} {self.number}"
 
-def jobs_of(bench: Bench, looks: Iterable[Look]) -> list[Job]:
-    """The systems to run, on which sets: those that are there."""
-    jobs = dict.fromkeys(Job(look.system, look.set) for look in looks if look.system not in (HUMAN, TEMPLATE))
-    return [job for job in jobs if bench.has(job.system, job.set) and not bench.is_left_out(job.system)]
-
-
-def texts_to_read(bench: Bench, looks: Iterable[Look]) -> Texts:
-    """For NLL, the two-sample test and keyword fit."""
-    materials = [bench.material(*look) for look in _judged(bench, looks)]
-    read = [text for material in materials for text in texts_to_judge(material)]
-    return Texts(read, [text for material in materials for text in swapped_texts_to_judge(material)])
-
-
-def texts_to_score(bench: Bench, looks: Iterable[Look]) -> Texts:
-    """For NLL and its ratio to the human references."""
-    materials = [bench.material(*look) for look in _judged(bench, looks)]
-    return Texts(scored=[text for material in materials for text in texts_to_judge(material)])
-
-
-def _judged(bench: Bench, looks: Iterable[Look]) -> list[Look]:
-    return [look for look in looks if look.system != TEMPLATE and bench.has(look.system, look.set)]
-
-
-def nothing(bench: Bench, looks: Iterable[Look]) -> Texts:
-    """For experiments without a judge."""
-    return Texts()
+    @property
+    def title(self) -> str:
+        return f"{self.label}: {self.subject}"
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A metric of ``evaluation``, what a table calls it, which way is better, and the paper's figures for it."""
+class RowSpec:
+    """A row of a table: its title in the paper, the system that fills it, and the steps that the paper states."""
+
+    title: str
+    system: str
+    steps: int | None = None
+
+    def shown(self, config: ReproduceConfig) -> str:
+        """The title with our number of steps, and the paper's if it differs."""
+        if self.steps is None:
+            return self.title
+        own = config.own_steps(self.steps)
+        steps = str(own) if own == self.steps else f"{own}; in full {self.steps}"
+        return f"{self.title} ({steps})"
+
+    @property
+    def key(self) -> str:
+        """The key of the row in the paper's values."""
+        return self.title if self.steps is None else f"{self.title} ({self.steps})"
+
+    def own_steps(self, config: ReproduceConfig) -> int:
+        return config.own_steps(self.steps or paper.STEPS)
+
+
+def all_pairs(
+    rows: Sequence[RowSpec], columns: Sequence[TestSetColumn]
+) -> Callable[[ReproduceConfig], list[OutputRequest]]:
+    """Requests for every row on every test set."""
+    return lambda config: [
+        OutputRequest(row.system, column.set, row.own_steps(config)) for row in rows for column in columns
+    ]
+
+
+def jobs_of(written: WrittenOutputs, requests: Iterable[OutputRequest]) -> list[Job]:
+    """The systems to run, and on which test sets."""
+    jobs = dict.fromkeys(Job(one.system, one.set) for one in requests if SYSTEMS[one.system].derive is None)
+    return [job for job in jobs if written.has(job.system, job.set) and written.is_selected(job.system)]
+
+
+def texts_to_read(written: WrittenOutputs, requests: Iterable[OutputRequest]) -> JudgeTexts:
+    """Texts for NLL, the two-sample test and keyword fit."""
+    materials = [written.material(*one) for one in _judged(written, requests)]
+    read = [text for material in materials for text in texts_to_judge(material)]
+    return JudgeTexts(read, [text for material in materials for text in swapped_texts_to_judge(material)])
+
+
+def texts_to_score(written: WrittenOutputs, requests: Iterable[OutputRequest]) -> JudgeTexts:
+    """Texts for NLL and its ratio to the human references."""
+    materials = [written.material(*one) for one in _judged(written, requests)]
+    return JudgeTexts(scored=[text for material in materials for text in texts_to_judge(material)])
+
+
+def _judged(written: WrittenOutputs, requests: Iterable[OutputRequest]) -> list[OutputRequest]:
+    return [one for one in requests if SYSTEMS[one.system].is_judged and written.has(one.system, one.set)]
+
+
+@dataclass(frozen=True)
+class TableMetric:
+    """A metric of ``evaluation`` as a table shows it: title, unit, which way is better, and the paper's values."""
 
     name: str
     title: str
     unit: str
     better: str
-    paper: paper.Figures
+    paper: paper.PaperValues
 
 
-def ratio_to_human(bench: Bench, published: paper.Figures, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
-    """NLL over that of the human references: what different judges say can be compared so."""
+def ratio_to_human(
+    measurements: Measurements,
+    published: paper.PaperValues,
+    rows: Sequence[RowSpec],
+    columns: Sequence[TestSetColumn],
+) -> Grid:
+    """NLL divided by that of the human references, which makes different judges comparable."""
     stated = {
         name: tuple(None if value is None else value / paper.HUMAN_NLL for value in values)
         for name, values in published.items()
     }
-    metric = Metric("nll_token_to_human", "NLL as a ratio to the human reference", "", CLOSEST, stated)
-    return grid(bench, metric, lines, columns)
+    metric = TableMetric("nll_token_to_human", "NLL as a ratio to the human reference", "", CLOSEST, stated)
+    return grid(measurements, metric, rows, columns)
 
 
-def grid(bench: Bench, metric: Metric, lines: Sequence[Line], columns: Sequence[Column]) -> Grid:
-    """One metric of all lines on all sets."""
+def grid(
+    measurements: Measurements, metric: TableMetric, rows: Sequence[RowSpec], columns: Sequence[TestSetColumn]
+) -> Grid:
+    """One metric of all rows on all test sets; rows without any value are left out."""
+    config = measurements.config
 
-    def find(line: Line, column: Column) -> Figure | None:
-        return bench.figures(line.system, column.set, line.own_steps(bench.run)).get(metric.name)
+    def find(row: RowSpec, column: TestSetColumn) -> Figure | None:
+        return measurements.figures(row.system, column.set, row.own_steps(config)).get(metric.name)
 
-    rows = (
-        Row(
-            line.shown(bench.run),
-            line.system,
-            tuple(_cell(metric, line, i, find(line, column)) for i, column in enumerate(columns)),
-            bench.absence(line.system) or "",
+    made = (
+        TableRow(
+            row.shown(config),
+            row.system,
+            tuple(_cell(metric, row, i, find(row, column)) for i, column in enumerate(columns)),
+            measurements.written.absence(row.system) or "",
         )
-        for line in lines
+        for row in rows
     )
     titles = tuple(column.title for column in columns)
-    # A row says something if there is a figure of ours or of the paper's in it.
-    told = tuple(row for row in rows if any(c.ours is not None or c.paper is not None for c in row.cells))
-    return Grid(metric.name, metric.title, metric.unit, metric.better, titles, told)
+    kept = tuple(row for row in made if any(c.ours is not None or c.paper is not None for c in row.cells))
+    return Grid(metric.name, metric.title, metric.unit, metric.better, titles, kept)
 
 
-def _cell(metric: Metric, line: Line, index: int, found: Figure | None) -> Cell:
-    stated = metric.paper.get(line.key, ())
-    published = stated[index] if index < len(stated) else None
+def _cell(metric: TableMetric, row: RowSpec, index: int, found: Figure | None) -> TableCell:
+    stated = metric.paper.get(row.key, ())
+    return cell_of(found, stated[index] if index < len(stated) else None)
+
+
+def cell_of(found: Figure | None, published: float | None) -> TableCell:
+    """Our figure beside the value of the paper."""
     if found is None:
-        return Cell(paper=published)
-    return Cell(found.value, found.low, found.high, published, found.signature)
+        return TableCell(paper=published)
+    return TableCell(found.value, found.low, found.high, published, found.signature, found.num_inputs)
 
 
-def judge_name(bench: Bench) -> str:
-    """Who scores fluency."""
-    return bench.scores.judge if bench.scores else "no judge"
+def judge_name(measurements: Measurements) -> str:
+    """The name of the judge of fluency."""
+    return measurements.scores.judge if measurements.scores else "no judge"
 
 
-def nll(bench: Bench, published: paper.Figures) -> Metric:
-    return Metric("nll_token", f"NLL per token by {judge_name(bench)}; the paper's by GPT-2", "nats", "", published)
+def nll(measurements: Measurements, published: paper.PaperValues) -> TableMetric:
+    """NLL per token by the judge."""
+    title = f"NLL per token by {judge_name(measurements)}; the paper's by GPT-2"
+    return TableMetric("nll_token", title, "nats", "", published)
 
 
-def judge_notes(bench: Bench) -> list[str]:
-    """What a reader of NLL figures must know."""
-    if bench.scores is None:
-        return ["There was no judge, so there is no NLL of ours. Fetch one with: redraft pull smollm2"]
-    own = [f"{bench.scores.judge} decides in the systems named after it, which flatters them here: take another judge."]
+def judge_notes(measurements: Measurements) -> list[str]:
+    """Notes for readers of NLL values."""
+    if measurements.scores is None:
+        return ["There was no judge, so we have no NLL. Get a judge with: redraft pull smollm2"]
+    judge = measurements.scores.judge
+    own = f"{judge} is also the target of the systems named after it, which favours them here: use another judge."
     other = "The judge is not the paper's GPT-2: compare ratios to the human reference, not NLL itself. "
-    if Path(bench.scores.judge).name == "gpt2":
+    if Path(judge).name == "gpt2":
         other = ""
     return [
-        *(own if bench.scores.judge in {recipe.target for recipe in RECIPES.values()} else []),
-        f"{other}The paper states the human NLL for infilling alone ({paper.HUMAN_NLL}); its ratios here take that "
-        "figure for both tasks.",
+        *([own] if judge in {recipe.target for recipe in RECIPES.values()} else []),
+        f"{other}The paper states the human NLL only for infilling ({paper.HUMAN_NLL}); its ratios here use that value "
+        "for both tasks.",
     ]

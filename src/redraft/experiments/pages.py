@@ -1,41 +1,42 @@
-"""A result as Markdown and as CSV."""
+"""Export of a result as Markdown and as CSV."""
 
 import csv
 import io
 from collections.abc import Iterator
 
-from redraft.experiments.result import CLOSEST, Cell, Grid, Group, Result, Row
+from redraft.experiments.result import CLOSEST, Grid, Result, SampleGroup, TableCell, TableRow
 
-_FIELDS = ("result", "metric", "unit", "row", "system", "note", "column", "ours", "low", "high", "paper", "signature")
+_FIELDS = ("result", "metric", "unit", "row", "system", "note", "column")
+_VALUES = ("ours", "low", "high", "paper", "signature", "num_inputs")
 _SAMPLE_FIELDS = ("result", "given", "row", "system", "note", "ours", "paper")
-DIGITS = {"%": 1, "words": 1}  # after the point; three for every other unit
+DIGITS = {"%": 1, "words": 1}  # after the decimal point; three for other units
 
 
 def number(value: float | None, unit: str) -> str:
-    """A value as it is shown; a dash where there is none."""
+    """A formatted value; a dash if there is none."""
     return "-" if value is None else f"{value:.{DIGITS.get(unit, 3)}f}"
 
 
-def interval(cell: Cell, unit: str) -> str:
-    """The confidence interval, or nothing."""
+def interval(cell: TableCell, unit: str) -> str:
+    """The formatted confidence interval; empty if there is none."""
     if cell.low is None or cell.high is None:
         return ""
     return f"{number(cell.low, unit)} to {number(cell.high, unit)}"
 
 
 def heading(grid: Grid) -> str:
-    """What a grid shows, in words."""
+    """The heading of a grid: title, unit, and which way is better."""
     about = [grid.unit] if grid.unit else []
     about += [f"{grid.better} is {'best' if grid.better == CLOSEST else 'better'}"] if grid.better else []
     return grid.title + (f" ({', '.join(about)})" if about else "")
 
 
-def row_title(row: Row) -> str:
+def row_title(row: TableRow) -> str:
     return f"{row.title} ({row.note})" if row.note else row.title
 
 
 def markdown(result: Result) -> str:
-    """The page of a result."""
+    """The Markdown page of a result."""
     parts = [f"# {result.title}"]
     if result.alt:
         parts.append(f"![{result.alt}]({result.name}.png)")
@@ -52,17 +53,24 @@ def _grid(grid: Grid) -> str:
         "|---|" + "--:|--:|" * len(grid.columns),
     ]
     for row in grid.rows:
-        cells = [f"{_ours(cell, grid.unit)} | {number(cell.paper, grid.unit)}" for cell in row.cells]
+        cells = [f"{_ours(cell, grid)} | {number(cell.paper, grid.unit)}" for cell in row.cells]
         lines.append(f"| {_plain(row_title(row))} | " + " | ".join(cells) + " |")
     return f"## {heading(grid)}\n\n" + "\n".join(lines)
 
 
-def _ours(cell: Cell, unit: str) -> str:
-    found = interval(cell, unit)
-    return number(cell.ours, unit) + (f" ({found})" if found else "")
+def _ours(cell: TableCell, grid: Grid) -> str:
+    about = [interval(cell, grid.unit), num_note(cell, grid)]
+    shown = ", ".join(part for part in about if part)
+    return number(cell.ours, grid.unit) + (f" ({shown})" if shown else "")
 
 
-def _group(group: Group) -> str:
+def num_note(cell: TableCell, grid: Grid) -> str:
+    """The number of inputs of a cell, if it differs from that of most cells of its grid; else empty."""
+    num = grid.differing_num(cell)
+    return "" if num is None or cell.ours is None else f"n = {num}"
+
+
+def _group(group: SampleGroup) -> str:
     lines = ["| | here | in the paper |", "|---|---|---|"]
     for sample in group.samples:
         ours = _plain(sample.ours) or (f"*{sample.note}*" if sample.note else "-")
@@ -71,7 +79,7 @@ def _group(group: Group) -> str:
 
 
 def _plain(words: str) -> str:
-    """Text that Markdown takes as it is."""
+    """Escape the text for Markdown."""
     for letter in "\\`*_|<>[]":
         words = words.replace(letter, "\\" + letter)
     return _one_line(words)
@@ -82,10 +90,10 @@ def _one_line(words: str) -> str:
 
 
 def as_csv(result: Result) -> str:
-    """One line for each figure, or for each sample."""
+    """One line per value, or per sample sentence."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(_SAMPLE_FIELDS if result.groups else _FIELDS)
+    writer.writerow(_SAMPLE_FIELDS if result.groups else (*_FIELDS, *_VALUES))
     writer.writerows(_sample_lines(result) if result.groups else _lines(result))
     return file.getvalue()
 
@@ -96,7 +104,7 @@ def _lines(result: Result) -> Iterator[tuple[object, ...]]:
             for column, cell in zip(grid.columns, row.cells, strict=True):
                 about = (result.name, grid.metric, grid.unit, row.title, row.system, row.note, column)
                 values = (cell.ours, cell.low, cell.high, cell.paper)
-                yield (*map(_one_line, about), *values, _one_line(cell.signature))
+                yield (*map(_one_line, about), *values, _one_line(cell.signature), cell.num_inputs)
 
 
 def _sample_lines(result: Result) -> Iterator[tuple[str, ...]]:

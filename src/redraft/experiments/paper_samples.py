@@ -1,18 +1,19 @@
-"""The sentences that the paper prints, as data: Tables 3, 8 and 9. Words as the paper tokenises them."""
+"""The sentences that the paper prints in Tables 3, 8 and 9, as data, with the tokenisation of the paper."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Printed:
-    """An input, the sentence that it was taken from, and what the paper's systems wrote for it."""
+    """An input, its reference sentence, and the sentences of the paper's systems."""
 
     id: str
     given: Mapping[str, Any]  # keywords or template, as redraft reads inputs
     reference: str
-    outputs: Mapping[str, str]  # row: sentence
+    outputs: Mapping[str, str]  # sentences by row
+    has_human: bool = True  # whether the paper prints the reference
 
     @property
     def input(self) -> dict[str, Any]:
@@ -49,15 +50,18 @@ def _named(outputs: Mapping[str, str]) -> dict[str, str]:
 
 # The paper does not print a reference here. This is the sentence of its Table 9 that holds these words.
 TABLE3 = (
-    _keywords(
-        "table3-1",
-        "person home problems depression",
-        "Moving them from person to person, home to home, can induce problems such as anxiety and depression.",
-        gbs="A person familiar with the matter said : `` The problems of depression are home to the people of the "
-        "United States .",
-        cgmh="The person 's head of home health problems have sparked depression .",
-        lc="The average person who 's lost money since he was a child at home has no problems with depression .",
-        xc="One person was sent home with mental health problems and severe depression .",
+    replace(
+        _keywords(
+            "table3-1",
+            "person home problems depression",
+            "Moving them from person to person, home to home, can induce problems such as anxiety and depression.",
+            gbs="A person familiar with the matter said : `` The problems of depression are home to the people of the "
+            "United States .",
+            cgmh="The person 's head of home health problems have sparked depression .",
+            lc="The average person who 's lost money since he was a child at home has no problems with depression .",
+            xc="One person was sent home with mental health problems and severe depression .",
+        ),
+        has_human=False,
     ),
 )
 

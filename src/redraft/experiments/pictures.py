@@ -1,4 +1,4 @@
-"""Tables as pictures: our figures and the paper's as dots on one scale, our sentences beside the paper's."""
+"""Pictures of results: our values and the paper's as dots on one scale, our sentences beside the paper's."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -7,31 +7,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from redraft.errors import OutputError
-from redraft.experiments.bench import Bench
-from redraft.experiments.outputs import HUMAN
 from redraft.experiments.pages import heading
-from redraft.experiments.result import CLOSEST, Grid, Group, Result, Row
+from redraft.experiments.result import CLOSEST, Grid, Result, SampleGroup, TableRow
+from redraft.experiments.systems import HUMAN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Blue, orange, green, pink, sky, red-brown: told apart by most eyes (Okabe and Ito).
+# A palette that is safe for colour-blind readers (Okabe and Ito).
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 _GREY = "#8a8a8a"
-_SPREAD = 0.55  # of a row's height that its columns take
-_WIDE, _LINE = 12.0, 0.16  # inches: a picture of sentences, a line of it
-_SIZE = 8  # points, of its letters
-_COLUMNS = ((0.2, 20), (2.1, 74), (7.1, 74))  # inches from the left, letters in a line: row, ours, paper's
+_SPREAD = 0.55  # fraction of a row's height over which its columns are spread
+_WIDE, _LINE = 12.0, 0.16  # inches: width of a picture of sentences, height of its lines
+_SIZE = 8  # font size in points
+_COLUMNS = ((0.2, 20), (2.1, 74), (7.1, 74))  # left edge in inches and characters per line: row, ours, paper's
 
 
-def dots(result: Result, bench: Bench, path: Path) -> None:
-    """A plot for each metric that has a value: systems down, a colour for each column."""
+def dots(result: Result, path: Path) -> None:
+    """A plot per metric that the paper has values for: a line per system, a colour per column."""
     grids = [grid for grid in result.grids if any(cell.paper is not None for row in grid.rows for cell in row.cells)]
     if not grids:
         message(result.title, result.notes, path)
         return
-    across = min(len(grids), 2)  # more would be too small to read on a page
+    across = min(len(grids), 2)  # more would be too small to read
     down = -(-len(grids) // across)
     tallest = max(len(grid.rows) for grid in grids)
     figure = new_figure(6 * across, (0.3 * tallest + 1.0) * down + 0.6)
@@ -47,7 +46,7 @@ def dots(result: Result, bench: Bench, path: Path) -> None:
 
 
 def _plot(axes: "Axes", grid: Grid) -> None:
-    # The human reference is its own reference: its BLEU is 100, which would squeeze all others.
+    # The human reference is its own reference: its BLEU of 100 would compress the scale.
     rows = [row for row in grid.rows if not (row.system == HUMAN and grid.metric.startswith("bleu"))]
     for at, row in enumerate(rows):
         for index, cell in enumerate(row.cells):
@@ -67,8 +66,8 @@ def _plot(axes: "Axes", grid: Grid) -> None:
     tidy(axes)
 
 
-def sentences(result: Result, bench: Bench, path: Path) -> None:
-    """Every row of every input, its sentences in lines that fit."""
+def sentences(result: Result, path: Path) -> None:
+    """The sentences of every system for every input, wrapped."""
     lines = [line for group in result.groups for line in _group_lines(group)]
     height = _LINE * (len(lines) + 4)
     figure = new_figure(_WIDE, height)
@@ -80,8 +79,8 @@ def sentences(result: Result, bench: Bench, path: Path) -> None:
     save(figure, path)
 
 
-def _group_lines(group: Group) -> Iterator[tuple[Sequence[str], dict[str, Any]]]:
-    """The lines of one input, each with what is in its columns and how it is set."""
+def _group_lines(group: SampleGroup) -> Iterator[tuple[Sequence[str], dict[str, Any]]]:
+    """The lines of one input: the content of the columns, and the text style."""
     bold: dict[str, Any] = {"fontweight": "bold"}
     yield from (((part,), bold) for part in textwrap.wrap(group.given, sum(width for _, width in _COLUMNS)))
     yield ("", "here", "in the paper"), {"color": _GREY}
@@ -93,8 +92,8 @@ def _group_lines(group: Group) -> Iterator[tuple[Sequence[str], dict[str, Any]]]
     yield (), {}
 
 
-def short_title(row: Row) -> str:
-    """A row's title, and in brackets that there is nothing of ours; the page says why."""
+def short_title(row: TableRow) -> str:
+    """A row's title with a short note if we have no values; the page gives the full reason."""
     return f"{row.title} ({row.note.partition(':')[0]})" if row.note else row.title
 
 
@@ -119,7 +118,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def tidy(axes: "Axes") -> None:
-    """A light grid and no box."""
+    """Use a light grid and no box."""
     axes.grid(color="#e4e4e4", linewidth=0.7)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
@@ -128,7 +127,7 @@ def tidy(axes: "Axes") -> None:
 
 
 def message(title: str, notes: Sequence[str], path: Path) -> None:
-    """A picture that says why there is nothing to see."""
+    """A picture that says why there is no plot."""
     figure = new_figure(8, 2.2)
     figure.suptitle(title, fontweight="bold")
     figure.text(0.5, 0.4, "\n".join(notes), ha="center", va="center", wrap=True, fontsize=10, parse_math=False)

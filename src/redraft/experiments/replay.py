@@ -1,4 +1,4 @@
-"""A chain's sentences, from the trace of its revisions."""
+"""Replay a chain: its sentences, from the trace of its revisions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Segment = tuple[str, bool]  # a stretch of text, and whether it is marked
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A sentence of a chain, and the accepted revision that led to it; ``step`` counts from 1, 0 is the start."""
+    """A sentence of a chain, and the accepted revision that led to it. Step 0 is the start."""
 
     step: int
     sentence: Sentence
@@ -21,7 +21,7 @@ class Moment:
 
 
 def start_of(record: Mapping[str, Any], constraints: Constraints) -> Sentence:
-    """Where a traced chain set out: the constraints alone where its record does not say."""
+    """The start of a traced chain: as recorded, else made from the constraints."""
     given = record.get("start")
     if given is None:
         return constraints.start()
@@ -29,7 +29,7 @@ def start_of(record: Mapping[str, Any], constraints: Constraints) -> Sentence:
 
 
 def replay(start: Sentence, trace: Sequence[Mapping[str, Any]]) -> Iterator[Moment]:
-    """The start and the sentence after each accepted revision; ValueError where the trace is not one of them."""
+    """The start and the sentence after each accepted revision; ValueError if the trace does not fit the start."""
     sentence = start
     yield Moment(0, sentence, None, None)
     for step, revision in enumerate(trace, 1):
@@ -40,12 +40,12 @@ def replay(start: Sentence, trace: Sequence[Mapping[str, Any]]) -> Iterator[Mome
             try:
                 sentence = sentence.apply(edit)
             except IndexError as error:
-                raise ValueError(f"step {step} revises a word that is not there") from error
+                raise ValueError(f"step {step} revises a position outside the sentence") from error
             yield Moment(step, sentence, edit, float(revision["nll"]))
 
 
 def segments(words: Sequence[str], marked: Sequence[bool]) -> list[Segment]:
-    """The words as natural text, cut where marked and unmarked words meet; a space between the two is not marked."""
+    """The words as natural text, split between marked and unmarked words; a space between the two is not marked."""
     surface = text.surface(words)
     shown = text.detokenise(surface)
     found: list[Segment] = []
@@ -62,7 +62,7 @@ def segments(words: Sequence[str], marked: Sequence[bool]) -> list[Segment]:
 
 
 def given_words(words: Sequence[str], constraints: Constraints) -> list[bool]:
-    """Which words of a finished sentence the constraints ask for: each given part at its first place in order."""
+    """Mask of the words that the constraints give: each given part at its first position, in order."""
     marked = [False] * len(words)
     lowered = [word.lower() for word in words]
     at = 0

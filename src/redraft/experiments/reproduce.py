@@ -1,4 +1,4 @@
-"""All tables and figures of the paper, run again: only what is missing is run, then every page is made anew."""
+"""Reproduce the tables and figures of the paper: run the missing outputs, then write every page anew."""
 
 import fcntl
 import hashlib
@@ -10,13 +10,21 @@ from pathlib import Path
 
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.judge import find_judge, load_judge
-from redraft.experiments import curves, maps, models, pages, samples, sets, tables
-from redraft.experiments.bench import Bench
-from redraft.experiments.experiment import Experiment, Look, jobs_of
-from redraft.experiments.outputs import Watch, units_missing, write_missing
+from redraft.experiments import (
+    acceptance_figures,
+    inputs,
+    metric_tables,
+    model_tables,
+    pages,
+    prior_maps,
+    sample_tables,
+)
+from redraft.experiments.config import ReproduceConfig
+from redraft.experiments.experiment import Experiment, ExperimentKind, OutputRequest, jobs_of
+from redraft.experiments.judge_scores import UNITS, JudgeTexts, ScoreFile
+from redraft.experiments.measurements import Measurements, WrittenOutputs
 from redraft.experiments.result import Result, to_json
-from redraft.experiments.run import Run
-from redraft.experiments.scores import UNITS, Scores, Texts
+from redraft.experiments.run_systems import ProgressListener, units_missing, write_missing
 from redraft.experiments.systems import SYSTEMS, choose
 from redraft.files import replacing, sha256
 from redraft.models.pack import Pack, open_pack
@@ -25,152 +33,172 @@ from redraft.version import VERSION
 
 ALL = "all"
 ABOUT, _LOCK = "run.json", ".lock"
-_ORDER = ("table1", "table2", "table3", "table4", "table5", "table6", "table7", "table8", "table9")
-_FOUND = {one.name: one for module in (tables, models, samples, curves, maps) for one in module.EXPERIMENTS}
-EXPERIMENTS = {name: _FOUND[name] for name in (*_ORDER, "figure2", "figure3", "figure4")}
+_MODULES = (metric_tables, sample_tables, model_tables, acceptance_figures, prior_maps)
+
+
+def _in_paper_order(experiments: Sequence[Experiment]) -> dict[str, Experiment]:
+    """The experiments by name: tables, then figures, each by number."""
+    kinds = list(ExperimentKind)
+    return {one.name: one for one in sorted(experiments, key=lambda one: (kinds.index(one.kind), one.number))}
+
+
+EXPERIMENTS = _in_paper_order([one for module in _MODULES for one in module.EXPERIMENTS])
 
 
 @dataclass(frozen=True)
-class Rerun:
-    """What was made, and the systems that were not run, with the reason."""
+class Reproduction:
+    """The results, and the systems that were not run, with the reason."""
 
     results: Sequence[Result]
     absent: Mapping[str, str]
 
 
 def choose_experiments(names: Sequence[str]) -> list[Experiment]:
-    """The experiments of some names, in the paper's order."""
+    """The experiments with these names, in the order of the paper."""
     if unknown := [name for name in names if name not in (*EXPERIMENTS, ALL)]:
-        raise InputError(f"there is no {unknown[0]!r} to rerun; choose {ALL} or some of: {', '.join(EXPERIMENTS)}")
+        raise InputError(f"there is no {unknown[0]!r} to reproduce; choose {ALL} or some of: {', '.join(EXPERIMENTS)}")
     return [one for name, one in EXPERIMENTS.items() if ALL in names or name in names]
 
 
-def reproduce(run: Run, names: Sequence[str], watch: Watch) -> Rerun | None:
-    """Run what is missing and write every page; None where it was stopped, to be gone on with."""
+def reproduce(config: ReproduceConfig, names: Sequence[str], listener: ProgressListener) -> Reproduction | None:
+    """Run the missing outputs and write every page; None if stopped. Call again to resume."""
     experiments = choose_experiments(names)
-    choose(run.systems)
-    pack = open_pack(run.pack)
-    _try_judge(run)
-    looks = list(dict.fromkeys(look for one in experiments for look in one.looks(run)))
-    found = sets.make_sets((look.set for look in looks), run.data, run.num, run.seed)
-    if any(one.name == "table5" for one in experiments):
-        sets.source(run.data, sets.VALIDATION)
-    _claim(run, pack)
-    bench = Bench(run, pack, found, None)
-    _begin(bench, looks, watch)
-    if not write_missing(run, jobs_of(bench, looks), found, pack, watch):
+    choose(config.systems)
+    pack = open_pack(config.pack)
+    _try_judge(config)
+    requests = list(dict.fromkeys(request for one in experiments for request in one.requests(config)))
+    sets = inputs.make_sets((request.set for request in requests), config.data, config.num, config.seed)
+    for path in dict.fromkeys(path for one in experiments for path in one.data_files):
+        inputs.source(config.data, path)
+    _claim(config, pack)
+    written = WrittenOutputs(config, pack, sets)
+    listener.begin(_units(written, requests))
+    if not write_missing(config, jobs_of(written, requests), sets, pack, listener):
         return None
-    with _alone(run.out):
-        if run.judge:
-            bench.scores = Scores(_scores_path(run, run.judge), run.judge)
-            if not bench.scores.add(_judged(bench, experiments), watch):
+    with _alone(config.out):
+        scores = None
+        if config.judge:
+            scores = ScoreFile(_scores_path(config, config.judge), config.judge)
+            if not scores.add(_texts(written, experiments), listener):
                 return None
-        watch.say("making the pages")
-        results = []
-        for one in experiments:
-            results.append(one.build(bench))
-            _write(results[-1], one, bench)
-        _write_index(bench)
-    return Rerun(results, {name: why for name in SYSTEMS if (why := bench.absence(name))})
+        listener.say("making the pages")
+        results = _write_results(experiments, Measurements(written, scores))
+        _write_index(written)
+    return Reproduction(results, {name: why for name in SYSTEMS if (why := written.absence(name))})
 
 
-def _try_judge(run: Run) -> None:
-    """Refuse a judge that cannot be loaded before hours of work; one that was pulled or has scored here can be."""
-    if run.judge:
-        find_judge(run.judge)
-        if run.judge not in SOURCES and not _scores_path(run, run.judge).exists():
-            load_judge(run.judge)
+def _try_judge(config: ReproduceConfig) -> None:
+    """Refuse a judge that cannot be loaded before hours of work; one that was pulled or has scores here is trusted."""
+    if config.judge:
+        find_judge(config.judge)
+        if config.judge not in SOURCES and not _scores_path(config, config.judge).exists():
+            load_judge(config.judge)
 
 
 @contextmanager
 def _alone(out: Path) -> Iterator[None]:
-    """Several processes may write outputs, each of its own system; scores and pages are made by one after the other."""
+    """Lock the folder. Processes may write outputs of different systems at once, but scores and pages one at a time."""
     with (out / _LOCK).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _begin(bench: Bench, looks: Sequence[Look], watch: Watch) -> None:
-    """Tell how much there is to do; of the texts that the judge may find new, all."""
-    run = bench.run
-    num_texts = sum(len(bench.sets[look.set]) for look in looks if bench.has(look.system, look.set)) if run.judge else 0
-    watch.begin(units_missing(run, jobs_of(bench, looks), bench.sets) + num_texts * UNITS)
+def _units(written: WrittenOutputs, requests: Sequence[OutputRequest]) -> int:
+    """Units of work that are left, counting every text as new to the judge."""
+    config = written.config
+    units = units_missing(config, jobs_of(written, requests), written.sets)
+    if not config.judge:
+        return units
+    return units + UNITS * sum(len(written.sets[one.set]) for one in requests if written.has(one.system, one.set))
 
 
-def _judged(bench: Bench, experiments: Sequence[Experiment]) -> Texts:
-    found = [one.judged(bench, one.looks(bench.run)) for one in experiments]
-    return Texts([text for one in found for text in one.read], [text for one in found for text in one.scored])
+def _texts(written: WrittenOutputs, experiments: Sequence[Experiment]) -> JudgeTexts:
+    found = [one.judged(written, one.requests(written.config)) for one in experiments]
+    return JudgeTexts([text for one in found for text in one.read], [text for one in found for text in one.scored])
 
 
-def _claim(run: Run, pack: Pack) -> None:
-    """Say in the folder what is run there; refuse a folder of another run: outputs must not be mixed."""
+def _claim(config: ReproduceConfig, pack: Pack) -> None:
+    """Record the run in the folder; refuse the folder of a different run, since outputs must not be mixed."""
     about = {
         "redraft": VERSION,
         "pack": f"{pack.name}@{pack.fingerprint}",
-        "steps": run.steps,
-        "seed": run.seed,
-        "test": _test_sha256(run.data / sets.TEST),
+        "steps": config.steps,
+        "seed": config.seed,
+        "test": _test_sha256(config.data / inputs.TEST),
     }
-    path = run.out / ABOUT
+    path = config.out / ABOUT
     if path.exists():
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
-            # Without a test file there are no outputs that could be mixed.
+            # Without a test file there are no outputs to mix.
             pairs = [(key, kept[key], value) for key, value in about.items() if kept[key] or key != "test"]
             other = [f"{key} {before}, now {now}" for key, before, now in pairs if before != now]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise OutputError(f"{path} is not of redraft reproduce ({error}); choose another --out") from error
+            raise OutputError(f"{path} was not written by redraft reproduce ({error}); choose another --out") from error
         if other:
-            raise OutputError(f"{run.out} holds a rerun of other settings ({'; '.join(other)}); choose another --out")
+            raise OutputError(
+                f"{config.out} holds a run with other settings ({'; '.join(other)}); choose another --out"
+            )
     else:
         _write_file(path, json.dumps(about, indent=1) + "\n")
 
 
 def _test_sha256(path: Path) -> str:
-    """Of the test sentences; tables of models alone do without them."""
+    """Hash of the test sentences; empty without them: tables about models do not need them."""
     return sha256(path)[:12] if path.is_file() else ""
 
 
-def _scores_path(run: Run, judge: str) -> Path:
-    """The file of a judge's scores; those of one name are told apart by where they are."""
+def _scores_path(config: ReproduceConfig, judge: str) -> Path:
+    """The file of a judge's scores. Judges of the same name are distinguished by their location."""
     name = "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in Path(judge).name)
     if judge not in SOURCES:
         folder = Path(judge).expanduser()
         whole = str(folder.resolve()) if folder.exists() else judge
         name += f"-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
-    return run.out / "scores" / f"{name}.jsonl"
+    return config.out / "scores" / f"{name}.jsonl"
 
 
-def _write(result: Result, experiment: Experiment, bench: Bench) -> None:
-    out = bench.run.out
+def _write_results(experiments: Sequence[Experiment], measurements: Measurements) -> list[Result]:
+    results = []
+    for one in experiments:
+        result = one.build(one, measurements)
+        _write(result, one, measurements.config.out)
+        results.append(result)
+    return results
+
+
+def _write(result: Result, experiment: Experiment, out: Path) -> None:
     _write_file(out / f"{result.name}.json", to_json(result))
     _write_file(out / f"{result.name}.csv", pages.as_csv(result))
     _write_file(out / f"{result.name}.md", pages.markdown(result))
     with replacing(out / f"{result.name}.png") as partial:
-        experiment.draw(result, bench, partial)
+        experiment.draw(result, partial)
 
 
-def _write_index(bench: Bench) -> None:
-    """The page that leads to all others, those of earlier runs too."""
-    run = bench.run
-    names = [name for name in EXPERIMENTS if (run.out / f"{name}.json").exists()]
+def _write_index(written: WrittenOutputs) -> None:
+    """The page that links to all others, including those of earlier runs."""
+    config = written.config
+    names = [name for name in EXPERIMENTS if (config.out / f"{name}.json").exists()]
     lines = [
-        "# The paper's tables and figures, rerun",
+        "# The paper's tables and figures, reproduced",
         "",
-        f"redraft {VERSION}, pack {bench.pack.name}@{bench.pack.fingerprint}, {run.steps} steps, seed {run.seed}. "
-        "Each page says how many inputs it is of and who judged.",
+        f"redraft {VERSION}, pack {written.pack.name}@{written.pack.fingerprint}, {config.steps} steps, "
+        f"seed {config.seed}. Each page states its number of inputs and its judge.",
         "",
         *(f"- [{name}]({name}.md), [CSV]({name}.csv)" for name in names),
         "",
         "| system | |",
         "|---|---|",
-        *(f"| {name} | {_has_run(bench, name)} |" for name in SYSTEMS),
+        *(f"| {name} | {_state(written, name)} |" for name in SYSTEMS),
     ]
-    _write_file(run.out / "README.md", "\n".join(lines) + "\n")
+    _write_file(config.out / "README.md", "\n".join(lines) + "\n")
 
 
-def _has_run(bench: Bench, system: str) -> str:
-    return "run" if (bench.run.out / "outputs" / system).exists() else bench.absence(system) or "not run here"
+def _state(written: WrittenOutputs, system: str) -> str:
+    if SYSTEMS[system].derive is not None:
+        return "from the test sets"
+    has_run = (written.config.out / "outputs" / system).exists()
+    return "run" if has_run else written.absence(system) or "not run here"
 
 
 def _write_file(path: Path, content: str) -> None:

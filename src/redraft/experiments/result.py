@@ -1,6 +1,7 @@
-"""A table or a figure of the paper as a value: our figures beside the published ones. All pages are made from it."""
+"""The result of an experiment as a value: our figures beside the published ones. All pages are made from it."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,31 +13,32 @@ CLOSEST = "closest to 1"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """Our value with its confidence interval, and the paper's; None where there is none."""
+class TableCell:
+    """Our value with its confidence interval and number of inputs, and the paper's value; None where there is none."""
 
     ours: float | None = None
     low: float | None = None
     high: float | None = None
     paper: float | None = None
     signature: str = ""
+    num_inputs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """``title`` is the paper's, ``note`` says why there is nothing of ours."""
+class TableRow:
+    """A row of a table. ``title`` is the paper's; ``note`` says why we have no values."""
 
     title: str
     system: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One metric: systems down, test sets (or steps, or scores) across.
+    """The table of one metric: a row per system, a column per test set (or number of steps, or score).
 
-    ``better`` is "lower", "higher", CLOSEST (a ratio to human text, of which 1 is the best) or empty.
+    ``better`` is "lower", "higher", CLOSEST (for ratios to human text) or empty.
     """
 
     metric: str
@@ -44,12 +46,22 @@ class Grid:
     unit: str
     better: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
+
+    @property
+    def num_inputs(self) -> int | None:
+        """The number of inputs of most cells; None if no cell states one."""
+        found = Counter(cell.num_inputs for row in self.rows for cell in row.cells if cell.num_inputs is not None)
+        return found.most_common(1)[0][0] if found else None
+
+    def differing_num(self, cell: TableCell) -> int | None:
+        """The number of inputs of a cell if it differs from that of most cells, else None."""
+        return None if cell.num_inputs == self.num_inputs else cell.num_inputs
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """What a system wrote here and in the paper; empty where there is nothing."""
+class SampleRow:
+    """The sentence of a system here and in the paper; empty where there is none."""
 
     title: str
     system: str
@@ -59,22 +71,22 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """The samples for one input: its keywords, or its template."""
+class SampleGroup:
+    """The sentences for one input, which is given by its keywords or its template."""
 
     given: str
     template: bool
-    samples: tuple[Sample, ...]
+    samples: tuple[SampleRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """``alt`` tells in words what the picture shows; empty where a page does without it."""
+    """The result of an experiment. ``alt`` describes the picture in words; empty if the page does not show it."""
 
     name: str
     title: str
     grids: tuple[Grid, ...] = ()
-    groups: tuple[Group, ...] = ()
+    groups: tuple[SampleGroup, ...] = ()
     notes: tuple[str, ...] = ()
     alt: str = ""
 
@@ -84,7 +96,7 @@ def to_json(result: Result) -> str:
 
 
 def from_json(content: str) -> Result:
-    """The result of a text that ``to_json`` wrote; ValueError where it is none."""
+    """Parse the output of ``to_json``; raises ValueError if the text is something else."""
     try:
         return _result(json.loads(content))
     except (KeyError, TypeError, AttributeError) as error:
@@ -92,7 +104,7 @@ def from_json(content: str) -> Result:
 
 
 def read(path: Path) -> Result:
-    """A result from its file."""
+    """Read a result from its file."""
     try:
         return from_json(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -117,23 +129,26 @@ def _grid(given: Mapping[str, Any]) -> Grid:
     columns = tuple(_text(column) for column in given["columns"])
     rows = tuple(_row(one) for one in given["rows"])
     if any(len(row.cells) != len(columns) for row in rows):
-        raise ValueError("a row with other columns than its grid")
+        raise ValueError("a row with a different number of columns than its grid")
     return Grid(**texts, columns=columns, rows=rows)
 
 
-def _row(given: Mapping[str, Any]) -> Row:
+def _row(given: Mapping[str, Any]) -> TableRow:
     texts = {key: _text(given[key]) for key in ("title", "system", "note")}
-    return Row(**texts, cells=tuple(_cell(one) for one in given["cells"]))
+    return TableRow(**texts, cells=tuple(_cell(one) for one in given["cells"]))
 
 
-def _cell(given: Mapping[str, Any]) -> Cell:
+def _cell(given: Mapping[str, Any]) -> TableCell:
     numbers = {key: None if given[key] is None else float(given[key]) for key in ("ours", "low", "high", "paper")}
-    return Cell(**numbers, signature=_text(given["signature"]))
+    num_inputs = given.get("num_inputs")  # missing in files of earlier versions
+    return TableCell(
+        **numbers, signature=_text(given["signature"]), num_inputs=None if num_inputs is None else int(num_inputs)
+    )
 
 
-def _group(given: Mapping[str, Any]) -> Group:
-    samples = tuple(Sample(**{key: _text(one[key]) for key in Sample.__slots__}) for one in given["samples"])
-    return Group(_text(given["given"]), bool(given["template"]), samples)
+def _group(given: Mapping[str, Any]) -> SampleGroup:
+    samples = tuple(SampleRow(**{key: _text(one[key]) for key in SampleRow.__slots__}) for one in given["samples"])
+    return SampleGroup(_text(given["given"]), bool(given["template"]), samples)
 
 
 def _text(value: Any) -> str:

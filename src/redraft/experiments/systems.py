@@ -1,28 +1,38 @@
-"""The systems that the paper compares, and which of them are here.
+"""The systems that the experiments compare, and whether each is available.
 
-To add one, give it a recipe of the same name, or a way to open it. Its rows are in the tables already and say that it
-is not there yet.
+A system is a recipe of the same name, or has a function that opens it, or is derived from the test set itself (the
+human references, the bare templates). Systems of the paper that redraft does not implement have rows in the tables,
+marked as unavailable.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from redraft import recipes
+from redraft.batch import Input
 from redraft.drafts import Author
 from redraft.errors import InputError, PackError
-from redraft.experiments import paper
+from redraft.evaluation.outputs import SystemOutput, output_of
+from redraft.experiments import paper_values as paper
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES, is_pulled
 from redraft.writer import open_author
 
-NOT_YET = "not there yet"
+UNAVAILABLE = "unavailable"
+HUMAN, TEMPLATE = "human", "template"
 
 
 @dataclass(frozen=True)
-class System:
-    """A name for ``--systems``, the recipe that it is unless it has a way to be opened, the most keywords it takes.
+class ComparedSystem:
+    """A system that fills rows of tables.
 
-    ``pack`` names another pack than the run's: the ablations of the synthetic data differ in the classifier alone.
+    name            for ``--systems`` and in file names
+    recipe          its recipe, if not of the same name
+    pack            its pack, if not that of the run: the ablations of the synthetic data differ only in the classifier
+    most_keywords   maximum number of keywords that it accepts
+    open            opens a system that is not a recipe
+    derive          makes its outputs from the inputs of a test set; such a system is never run
+    is_judged       whether the judge scores its outputs
     """
 
     name: str
@@ -30,73 +40,87 @@ class System:
     pack: str | None = None
     most_keywords: int | None = None
     open: Callable[[Pack], Author] | None = None
+    derive: Callable[[Sequence[Input]], list[SystemOutput]] | None = None
+    is_judged: bool = True
+
+
+def _references(inputs: Sequence[Input]) -> list[SystemOutput]:
+    """The human references, as outputs."""
+    return [output_of({"id": i.id, "text": i.given["reference"], "input": i.given}, "the set") for i in inputs]
+
+
+def _templates(inputs: Sequence[Input]) -> list[SystemOutput]:
+    """The unfilled templates, as outputs. A blank counts as a word, which comes closest to the paper's row."""
+    return [output_of({"id": i.id, "text": i.given["template"], "input": i.given}, "the set") for i in inputs]
 
 
 SYSTEMS = {
     system.name: system
     for system in (
-        System("sep-bf", most_keywords=1),
-        System("asyn-bf", most_keywords=1),
-        System("gbs"),
-        System("l-mcmc-deletion"),
-        System("l-mcmc"),
-        System("l-mcmc-c"),
-        System("x-mcmc"),
-        System("x-mcmc-c"),
-        System("l-mcmc-c-positions"),
-        System("l-mcmc-c-actions"),
-        System("l-mcmc-c-third", "l-mcmc-c", pack="english-third"),
-        System("l-mcmc-c-third-masked", "l-mcmc-c", pack="english-third-masked"),
-        System("l-mcmc-c-third-random", "l-mcmc-c", pack="english-third-random"),
-        System("flm"),
-        System("blm"),
-        System("fb-lm"),
-        System("bayesian-mcmc"),
-        System("tigs-random"),
-        System("tigs-flm"),
-        System("smollm2-mcmc"),  # beyond the paper: a causal model decides
-        System("smollm2-mcmc-c"),
-        System("infiller"),
+        ComparedSystem("sep-bf", most_keywords=1),
+        ComparedSystem("asyn-bf", most_keywords=1),
+        ComparedSystem("gbs"),
+        ComparedSystem("l-mcmc-deletion"),
+        ComparedSystem("l-mcmc"),
+        ComparedSystem("l-mcmc-c"),
+        ComparedSystem("x-mcmc"),
+        ComparedSystem("x-mcmc-c"),
+        ComparedSystem("l-mcmc-c-positions"),
+        ComparedSystem("l-mcmc-c-actions"),
+        ComparedSystem("l-mcmc-c-third", "l-mcmc-c", pack="english-third"),
+        ComparedSystem("l-mcmc-c-third-masked", "l-mcmc-c", pack="english-third-masked"),
+        ComparedSystem("l-mcmc-c-third-random", "l-mcmc-c", pack="english-third-random"),
+        ComparedSystem("flm"),
+        ComparedSystem("blm"),
+        ComparedSystem("fb-lm"),
+        ComparedSystem("bayesian-mcmc"),
+        ComparedSystem("tigs-random"),
+        ComparedSystem("tigs-flm"),
+        ComparedSystem("smollm2-mcmc"),  # not in the paper: a causal model is the target
+        ComparedSystem("smollm2-mcmc-c"),
+        ComparedSystem("infiller"),
+        ComparedSystem(HUMAN, derive=_references),
+        ComparedSystem(TEMPLATE, derive=_templates, is_judged=False),
     )
 }
 
 
-def steps_of(system: System) -> int:
-    """The steps of a system where the paper's chains take 200."""
+def steps_of(system: ComparedSystem) -> int:
+    """The number of steps of a system when the paper's chains take 200."""
     recipe = recipes.RECIPES.get(system.recipe or system.name)
     return paper.STEPS if recipe is None else recipe.steps
 
 
 def choose(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The systems of some names, all where none is given."""
+    """The given names once they are known to be systems; all systems if none are given."""
     if unknown := [name for name in names if name not in SYSTEMS]:
         raise InputError(f"there is no system {unknown[0]!r}; choose some of: {', '.join(SYSTEMS)}")
     return names or tuple(SYSTEMS)
 
 
-def absence(system: System, pack: Pack) -> str | None:
-    """Why a system cannot be run with a pack; None where it can."""
-    if system.open is not None:
+def absence(system: ComparedSystem, pack: Pack) -> str | None:
+    """Why a system is unavailable with a pack; None if it is available."""
+    if system.open is not None or system.derive is not None:
         return None
     recipe = recipes.RECIPES.get(system.recipe or system.name)
     if recipe is None:
-        return NOT_YET
+        return UNAVAILABLE
     if recipe.target in SOURCES and not is_pulled(recipe.target):
-        return f"{NOT_YET}: {recipe.target} was not pulled"
+        return f"{UNAVAILABLE}: {recipe.target} was not pulled"
     try:
         own = _pack_of(system, pack)
     except PackError as error:
-        return f"{NOT_YET}: {str(error).partition(';')[0]}"
+        return f"{UNAVAILABLE}: {str(error).partition(';')[0]}"
     missing = recipes.missing(recipe, own)
-    return f"{NOT_YET}: pack {own.name} has no {' and no '.join(missing)}" if missing else None
+    return f"{UNAVAILABLE}: pack {own.name} has no {' and no '.join(missing)}" if missing else None
 
 
-def open_system(system: System, pack: Pack) -> Author:
-    """A system, ready to write."""
+def open_system(system: ComparedSystem, pack: Pack) -> Author:
+    """Load the models of a system."""
     if system.open is not None:
         return system.open(pack)
     return open_author(_pack_of(system, pack), recipes.recipe(system.recipe or system.name))
 
 
-def _pack_of(system: System, pack: Pack) -> Pack:
+def _pack_of(system: ComparedSystem, pack: Pack) -> Pack:
     return pack if system.pack is None else open_pack(system.pack)

@@ -1,1 +1,1 @@
-"""Sentences that were spoilt on purpose, labelled with what would mend them: the classifier's training data."""
+"""Synthetic training data for the classifier: corrupted sentences, each word labelled with the edit that repairs it."""

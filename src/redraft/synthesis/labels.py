@@ -1,7 +1,7 @@
-"""What each word of a spoilt sentence needs.
+"""Labels of a corrupted sentence: the edit that each word needs.
 
-A label belongs to a word, or to the begin (BOS) or the end (EOS) of the sentence; labels are [BOS, words..., EOS].
-"Insert" stands on what follows the missing words. BOS is always "copy": nothing is ever done there.
+Words have labels, and so do the start (BOS) and the end (EOS) of the sentence: [BOS, words..., EOS]. The label
+"insert" belongs to the token that follows the missing words. BOS is always "copy": it is never edited.
 """
 
 import enum
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Label(enum.IntEnum):
-    """The paper's classes, with its numbers."""
+    """The classes of the paper, with its numbering."""
 
     COPY = 0
     REPLACE = 1
@@ -19,14 +19,14 @@ class Label(enum.IntEnum):
 
 
 class Labelled(NamedTuple):
-    """Words and the labels of BOS, the words and EOS."""
+    """Words, and the labels of BOS, the words and EOS."""
 
     words: list[str]
     labels: list[int]
 
 
 def segment(words: Sequence[str], start: int, end: int) -> Labelled:
-    """The words [start:end]. Where the cut took words away, the first word and EOS ask for them back."""
+    """The words [start:end]. Where words were cut off, the first word or EOS is labelled "insert"."""
     labels = [int(Label.COPY)] * (end - start + 2)
     if start > 0:
         labels[1] = Label.INSERT
@@ -36,7 +36,7 @@ def segment(words: Sequence[str], start: int, end: int) -> Labelled:
 
 
 def replaced(part: Labelled, position: int, word: str) -> Labelled:
-    """A wrong word in the place of a right one. Its label covers up "insert": the word is to be mended first."""
+    """Put a wrong word in place of the right one. Its label overrides "insert": the wrong word is repaired first."""
     words, labels = list(part.words), list(part.labels)
     words[position] = word
     labels[position + 1] = Label.REPLACE
@@ -44,9 +44,9 @@ def replaced(part: Labelled, position: int, word: str) -> Labelled:
 
 
 def added(part: Labelled, gap: int, word: str) -> Labelled:
-    """A word too many before word ``gap`` (before EOS for the last gap).
+    """Add a superfluous word before word ``gap`` (before EOS for the last gap).
 
-    Of equal words in a row the last is one too many: which of them was added cannot be seen.
+    Of several equal words in a row the last is labelled "delete": nobody can tell which of them was added.
     """
     words, labels = list(part.words), list(part.labels)
     while gap < len(words) and words[gap] == word:
@@ -57,13 +57,13 @@ def added(part: Labelled, gap: int, word: str) -> Labelled:
 
 
 def dropped(part: Labelled, positions: Collection[int]) -> Labelled:
-    """Words left out; what stands after each hole is labelled "insert"."""
+    """Drop words; the token after each hole is labelled "insert"."""
     words: list[str] = []
     labels = [part.labels[0]]
     hole = False
     for position, word in enumerate(part.words):
         if position in positions:
-            # A word that asked for words before it leaves a hole that is wider still: the mark moves on.
+            # A dropped word that was itself labelled "insert" only widens the hole: the label moves on.
             hole = True
             continue
         words.append(word)

@@ -1,4 +1,4 @@
-"""The masked language model that an LSTM pair makes: forward x backward."""
+"""A masked language model made of an LSTM pair: forward x backward."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _DIST_ROWS = 32  # slots whose distributions are held at a time; each is as long
 
 @dataclass(frozen=True)
 class PackMaskedLm:
-    """Loads the LSTM pair of a pack; travels to workers, which the models need not."""
+    """Loads the LSTM pair of a pack. Workers receive this small object and load the models themselves."""
 
     pack: str
 
@@ -28,7 +28,7 @@ class PackMaskedLm:
 
 
 class LstmMaskedLm:
-    """Product of what the words before a slot and the words after it make likely."""
+    """Product of the forward model given the words before a slot and the backward model given those after it."""
 
     def __init__(self, name: str, forward: LstmReader, backward: LstmReader):
         if forward.words != backward.words:
@@ -42,7 +42,7 @@ class LstmMaskedLm:
         return {"kind": "forward x backward LSTM", "name": self._name}
 
     def likeliest(self, slots: Sequence[Slot], num: int) -> list[list[str]]:
-        """The likeliest words of each slot; each sentence is read once, however many slots it has."""
+        """The most likely words of each slot; each sentence is read once, however many slots it has."""
         sentences = list(dict.fromkeys(slot.words for slot in slots))
         by_length = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
         places: dict[Words, list[int]] = {}

@@ -12,7 +12,7 @@ from redraft.files import sha256
 from redraft.models.base import Slot
 from redraft.models.pack import open_pack
 from redraft.models.xlnet.files import load_xlnet, orders_of, weights_file
-from redraft.models.xlnet.network import ReadingOrder as Order
+from redraft.models.xlnet.network import ReadingOrder
 from redraft.models.xlnet.pack import load_readers
 from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader
 
@@ -21,32 +21,32 @@ _DIST_ROWS = 256  # slots whose distributions are held at a time; each is as lon
 
 @dataclass(frozen=True)
 class FolderMaskedXlnet:
-    """Loads an XLNet by folder or hub name; travels to workers, which the model need not."""
+    """Loads an XLNet by folder or hub name. Workers receive this small object and load the model themselves."""
 
     source: str
 
     def __call__(self) -> "XlnetMaskedLm":
         network, splitter, folder = load_xlnet(self.source)
-        if Order.MASKED not in orders_of(folder):
-            raise PackError(f"{self.source} never learned to read from both sides; train it with --orders masked")
+        if ReadingOrder.MASKED not in orders_of(folder):
+            raise PackError(f"{self.source} was not trained on masked words; train it with --orders masked")
         digest = sha256(weights_file(folder))[:8]
         return XlnetMaskedLm(f"{folder.name}@{digest}", XlnetMaskedReader(folder.name, network, PieceWords(splitter)))
 
 
 @dataclass(frozen=True)
 class PackMaskedXlnet:
-    """Loads the masked XLNet of a pack; travels to workers as well."""
+    """Loads the masked XLNet of a pack, in each worker."""
 
     pack: str
 
     def __call__(self) -> "XlnetMaskedLm":
         pack = open_pack(self.pack)
-        reader = load_readers(pack, [Order.MASKED])[Order.MASKED]
+        reader = load_readers(pack, [ReadingOrder.MASKED])[ReadingOrder.MASKED]
         return XlnetMaskedLm(f"{pack.name}@{pack.fingerprint}", cast("XlnetMaskedReader", reader))
 
 
 class XlnetMaskedLm:
-    """What the words on both sides of a slot make likely."""
+    """The distribution of a slot given the words on both sides of it."""
 
     def __init__(self, name: str, reader: XlnetMaskedReader):
         self._name, self._reader = name, reader
@@ -57,7 +57,7 @@ class XlnetMaskedLm:
         return {"kind": "masked XLNet", "name": self._name}
 
     def likeliest(self, slots: Sequence[Slot], num: int) -> list[list[str]]:
-        """The likeliest words of each slot, best first."""
+        """The most likely words of each slot, best first."""
         chunks = (slots[at : at + _DIST_ROWS] for at in range(0, len(slots), _DIST_ROWS))
         return [words for chunk in chunks for words in self._top(chunk, num)]
 

@@ -1,6 +1,6 @@
-"""Synthetic data on disk: a folder of Parquet shards and a card that says what they are.
+"""Synthetic data on disk: a folder of Parquet shards and a card that describes them.
 
-A shard holds the instances of a fixed run of source sentences, so its content hangs on nothing but the settings.
+A shard holds the instances of a fixed range of source sentences, so its content depends only on the configuration.
 """
 
 import json
@@ -19,8 +19,8 @@ SPLITS = ("train", "valid")
 FORMAT = "redraft synthetic data 1"
 
 
-class Row(NamedTuple):
-    """An instance as it is read back. ``labels`` are those of BOS, the words and EOS."""
+class StoredInstance(NamedTuple):
+    """An instance read from a shard. ``labels`` are those of BOS, the words and EOS."""
 
     words: list[str]
     labels: list[int]
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 def write_shard(path: Path, instances: Sequence[Instance]) -> None:
-    """Write a shard; it is there as a whole or not at all."""
+    """Write a shard atomically."""
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyarrow import parquet
 
@@ -57,20 +57,20 @@ def shard_paths(folder: Path, split: str) -> list[Path]:
     return found
 
 
-def read_shard(path: Path) -> Iterator[Row]:
-    """The instances of a shard, each checked: as many labels as words and two more, all of them known."""
+def read_shard(path: Path) -> Iterator[StoredInstance]:
+    """The instances of a shard, validated: two more labels than words, all of them known."""
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        columns = parquet.read_table(path, columns=list(Row._fields)).to_pydict()
+        columns = parquet.read_table(path, columns=list(StoredInstance._fields)).to_pydict()
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise InputError(f"{path} is not a shard of synthetic data: {error}") from error
-    for number, row in enumerate(map(Row, *(columns[name] for name in Row._fields))):
+    for number, row in enumerate(map(StoredInstance, *(columns[name] for name in StoredInstance._fields))):
         if len(row.labels) != len(row.words) + 2:
             raise InputError(
                 f"{path}, row {number}: {len(row.labels)} labels do not fit {len(row.words)} words, BOS and EOS; "
-                "labels are one a word, not one a sub-token"
+                "labels are per word, not per sub-token"
             )
         if not row.words or not all(0 <= label < len(Label) for label in row.labels):
             raise InputError(f"{path}, row {number}: labels must be 0 to {len(Label) - 1}, on at least one word")
@@ -78,7 +78,7 @@ def read_shard(path: Path) -> Iterator[Row]:
 
 
 def count(paths: Sequence[Path]) -> dict[str, Any]:
-    """How many sentences, source sentences, and instances by recipe, method and label."""
+    """Number of sentences and source sentences, and counts by recipe, method and label."""
     import pyarrow as pa
     import pyarrow.compute as pc  # type: ignore[import-untyped]
     from pyarrow import parquet
@@ -112,7 +112,7 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def check_shards(folder: Path, card: dict[str, Any]) -> None:
-    """Refuse a folder whose shards are not those of its card: a copy that was cut off, a shard that was lost."""
+    """Refuse a folder whose shards do not match its card, such as an incomplete copy."""
     check_known(folder, card["shards"])
     if lost := sorted(name for name in card["shards"] if not (folder / name).exists()):
         raise InputError(f"{folder} has lost {lost[0]}; run redraft synthesize again")
@@ -120,13 +120,13 @@ def check_shards(folder: Path, card: dict[str, Any]) -> None:
 
 
 def check_known(folder: Path, names: Collection[str]) -> None:
-    """Refuse a folder with a shard of another name."""
+    """Refuse a folder with a shard that is not listed."""
     if other := sorted(path.name for path in folder.glob("*.parquet") if path.name not in names):
-        raise InputError(f"{folder / other[0]} is no part of the data in that folder; remove it")
+        raise InputError(f"{folder / other[0]} does not belong to the data in that folder; remove it")
 
 
 def check_unaltered(folder: Path, hashes: Mapping[str, str]) -> None:
-    """Refuse a folder in which a shard has another content than the card says. One that is not there is no matter."""
+    """Refuse a folder with a shard whose hash differs from the card. Missing shards are ignored."""
     for name, expected in sorted(hashes.items()):
         path = folder / name
         if path.exists() and sha256(path) != expected:

@@ -1,4 +1,4 @@
-"""The wrong words: drawn at random, or from what a masked language model finds likely."""
+"""Sources of wrong words: uniform over a vocabulary, or the most likely words of a masked language model."""
 
 import enum
 from collections.abc import Sequence
@@ -18,24 +18,24 @@ class Method(enum.Enum):
 
 
 class MaskedLm(Protocol):
-    """Knows what may stand in a slot, from the words on both sides of it."""
+    """Predicts the words of a slot from the words on both sides of it."""
 
     @property
     def card(self) -> dict[str, str]:
-        """Which model this is, for the record."""
+        """Name and kind of the model, for the card of the data."""
 
     def likeliest(self, slots: Sequence[Slot], num: int) -> list[list[str]]:
-        """The ``num`` likeliest words of each slot, best first, never a special symbol."""
+        """The ``num`` most likely words of each slot, best first, without special symbols."""
 
 
 class WordSource(Protocol):
-    """Gives a wrong word for each slot; ``draws`` are uniform numbers in [0, 1), one a slot."""
+    """Draws a wrong word for each slot. ``draws`` are uniform numbers in [0, 1), one per slot."""
 
     def words(self, slots: Sequence[Slot], draws: Sequence[float]) -> list[str]: ...
 
 
 class RandomWords:
-    """Any word of a vocabulary, all alike."""
+    """Draws uniformly from a vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary):
         self._words = vocabulary.words[len(SPECIALS) :]
@@ -50,7 +50,7 @@ class RandomWords:
 
 
 class LikelyWords:
-    """One of the words that a masked language model finds likeliest, all alike."""
+    """Draws uniformly from the most likely words of a masked language model."""
 
     def __init__(self, model: MaskedLm):
         self._model = model

@@ -1,4 +1,4 @@
-"""Training the infiller: a low-rank adapter of a causal language model that writes sentences into gaps."""
+"""Training the infiller: a LoRA adapter of a causal language model that fills the gaps of a template."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ from redraft.models.causal.line import CausalLine, Tokens
 from redraft.models.checkpoints import fingerprint
 from redraft.models.pull import SOURCES, pulled
 from redraft.training.infilling import InfillExample, InfillText, PromptKind, TextShare
-from redraft.training.loop import BEST, Plan, train
+from redraft.training.loop import BEST, Schedule, train
 from redraft.training.lora import LoraLlama
 from redraft.training.processes import WHOLE, Share
 
@@ -27,21 +27,21 @@ ADAPTER = "adapter"  # the folder of the result
 
 @dataclass(frozen=True)
 class InfillerConfig:
-    """How an infiller is trained. Tokens are those of the sentences; prompts do not count."""
+    """How an infiller is trained. Only the tokens of the sentences count, not those of the prompts."""
 
     num_tokens: int
     learning_rate: float = 1e-3
     batch: int = 32  # examples
     rank: int = 16
     alpha: float = 32.0
-    eight_bits: bool = False  # products with the frozen weights
+    eight_bits: bool = False  # precision of the products with the frozen weights
     seed: int = 0
     mix: tuple[TextShare, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Encoded:
-    """A prompt and a sentence in tokens; the first ``num_prompt`` are not learned."""
+    """A prompt and a sentence in tokens; the first ``num_prompt`` have no loss."""
 
     tokens: Tokens
     num_prompt: int
@@ -52,7 +52,7 @@ class _Encoded:
 
 
 class InfillerTask:
-    """The loop's task: cross entropy of the sentence and its end, given the prompt."""
+    """An infiller as a task of redraft.training.loop: cross entropy of the sentence and its end, given the prompt."""
 
     def __init__(self, base: Path, lead: str, text: InfillText, held_out: InfillText, config: InfillerConfig):
         torch.manual_seed(config.seed)
@@ -75,14 +75,14 @@ class InfillerTask:
         }
 
     def start_from(self, adapter: Adapter) -> None:
-        """Take over the weights of an adapter, which must be of the same rank and for the same base."""
+        """Start from the weights of an adapter of the same rank and base model."""
         if adapter.base_hash != self.settings["base"] or (adapter.rank, adapter.alpha) != (
             self._config.rank,
             self._config.alpha,
         ):
             raise InputError(
                 f"the adapter to start from has rank {adapter.rank} and is for {adapter.base}@{adapter.base_hash}; "
-                f"training is of rank {self._config.rank} for {self.settings['base']}"
+                f"this run has rank {self._config.rank} and base {self.settings['base']}"
             )
         self.module.start_from(adapter)
 
@@ -129,20 +129,23 @@ class InfillerTask:
 def train_infiller(
     base: str, corpus: Path, out: Path, config: InfillerConfig, *, init: Path | None = None, quiet: bool = False
 ) -> float:
-    """Train an adapter of a base model, which was pulled or is in a folder. The best one is written as peft has it.
+    """Train an adapter of a base model, given by its name (after ``redraft pull``) or folder; resumes an earlier run.
 
-    ``init`` is an adapter to start from. Returns the best NLL per token on held-out sentences.
+    The best adapter is saved in the format of peft. ``init`` is an adapter to start from. Returns the best NLL per
+    token on held-out sentences.
     """
     source = SOURCES.get(base)
     folder, lead = (pulled(base), source.lead) if source else (Path(base), "")
     if not llama.can_load(folder):
-        raise InputError(f"{base} is not a model that can be adapted: a Llama in safetensors, in a folder or pulled")
+        raise InputError(
+            f"{base} cannot be adapted; give a Llama model in safetensors: a folder, or a name after redraft pull"
+        )
     text, held_out = InfillText(corpus, config.mix), InfillText(corpus, config.mix, held_out=True)
     task = InfillerTask(folder, lead, text, held_out, config)
     if init is not None:
         task.start_from(load_adapter(init))
-    plan = Plan(config.num_tokens, config.learning_rate, 0.03, validate_every=_VALIDATE_EVERY, seed=config.seed)
-    best = train(task, plan, out, quiet=quiet)
+    schedule = Schedule(config.num_tokens, config.learning_rate, 0.03, validate_every=_VALIDATE_EVERY, seed=config.seed)
+    best = train(task, schedule, out, quiet=quiet)
     task.module.load_state_dict(load_file(out / BEST))
     layers = task.module.deltas()
     save_adapter(

@@ -1,7 +1,7 @@
-"""Examples for the infiller: sentences of a corpus with most of their words taken out.
+"""Training examples for the infiller: sentences of a corpus and prompts with part of their words.
 
-Three kinds of prompts: keywords in their order, keywords in any order, and templates. What is taken out is drawn anew
-for each example; example ``number`` is a function of the corpus, the mix and the seed alone.
+There are three kinds of prompts: keywords in order, keywords in any order, and templates. The missing words are drawn
+for each example; an example depends only on its number, the corpus, the mix and the seed.
 """
 
 import enum
@@ -22,14 +22,14 @@ from redraft.stopwords import is_content
 
 FEWEST_WORDS, MOST_WORDS = 5, 28
 _MOST_KEYWORDS = 6
-_SHARES = (0.15, 0.85)  # of the words of a template that are missing, from and to
-_PHRASE = 0.1  # of the keywords take the word after them along
-_CASE_SAMPLE = 200_000  # sentences that say how words are written inside a sentence
+_SHARES = (0.15, 0.85)  # range of the fraction of missing words in a template
+_PHRASE = 0.1  # fraction of keywords that include the following word
+_CASE_SAMPLE = 200_000  # sentences that decide whether a word is capitalised inside a sentence
 _ENDS = (".", "?", "!", '."', '?"', '!"')
 
 
 class PromptKind(enum.Enum):
-    """What is left of a sentence."""
+    """The part of a sentence that a prompt shows."""
 
     KEYWORDS = "keywords"
     ANY_ORDER = "any order"
@@ -42,7 +42,7 @@ _KINDS = {PromptKind.KEYWORDS: 0.45, PromptKind.ANY_ORDER: 0.1, PromptKind.SPAN:
 
 @dataclass(frozen=True)
 class TextShare:
-    """A file of the corpus (its name without endings), the style that it stands for, and its share of the examples."""
+    """A file of the corpus (its name without suffixes), its style, and its share of the examples."""
 
     file: str
     style: str
@@ -50,7 +50,7 @@ class TextShare:
 
     @classmethod
     def parse(cls, written: str) -> "TextShare":
-        """From ``wikinews=News:40``."""
+        """Parse a text such as ``wikinews=News:40``."""
         file, _, rest = written.partition("=")
         style, _, share = rest.partition(":")
         try:
@@ -71,7 +71,7 @@ class InfillExample:
 
 
 class InfillText:
-    """The sentences of a corpus folder by style, those to train on or those held out."""
+    """The training or held-out sentences of a corpus folder, by style."""
 
     def __init__(self, folder: Path, mix: Sequence[TextShare] = (), *, held_out: bool = False):
         files = {path.name.removesuffix(".xz").removesuffix(".txt"): path for path in corpus.text_files(folder)}
@@ -91,7 +91,7 @@ class InfillText:
 
     @property
     def styles(self) -> list[str]:
-        """The styles by their share, the largest first."""
+        """The styles, by decreasing share."""
         shares: Counter[str] = Counter()
         for share in self._shares:
             shares[share.style] += share.share  # type: ignore[assignment]
@@ -99,7 +99,7 @@ class InfillText:
 
     @cached_property
     def _lowered(self) -> frozenset[str]:
-        """Words that are written small inside a sentence more often than with a capital."""
+        """Words that are more often lower case than capitalised inside a sentence."""
         counts: Counter[str] = Counter()
         for lines in self._lines.values():
             for line in lines[: _CASE_SAMPLE // len(self._lines)]:
@@ -107,7 +107,7 @@ class InfillText:
         return frozenset(word for word, count in counts.items() if count > counts[text.capitalise(word)])
 
     def example(self, number: int, seed: int, kind: PromptKind | None = None) -> InfillExample:
-        """A sentence comes again only after all others of its file could have come."""
+        """The example of a number. Numbers run through all sentences of a file before one is repeated."""
         rng = np.random.default_rng((seed, number))
         share = self._shares[rng.choice(len(self._shares), p=self._weights)]
         lines = self._lines[share.file]
@@ -116,7 +116,7 @@ class InfillText:
         return InfillExample(self._prompt(kind, share.style, self._inside(words), rng), words)
 
     def _inside(self, words: Words) -> Words:
-        """The words as a person would give them: the first one without its capital, unless it is a name."""
+        """The words as a user would type them: the first one in lower case unless it is a name."""
         first = words[0][:1].lower() + words[0][1:]
         return (first, *words[1:]) if first in self._lowered else words
 
@@ -141,7 +141,7 @@ def _is_usable(line: str, *, held_out: bool) -> bool:
 
 
 def _keywords(words: Words, rng: np.random.Generator) -> list[Words]:
-    """Up to six content words in their order, now and then with the word that follows."""
+    """Up to six content words in order, some with the word that follows."""
     places = [i for i, word in enumerate(words) if is_content(word)]
     num = min(len(places), int(rng.integers(1, _MOST_KEYWORDS + 1)))
     chosen = sorted(int(place) for place in rng.choice(places, size=num, replace=False)) if num else []

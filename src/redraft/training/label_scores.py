@@ -1,4 +1,4 @@
-"""How well labels are predicted: precision, recall and F1 of each class, in the layout of the paper's table."""
+"""Precision, recall and F1 of each label, in the layout of the paper's Table 7."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ _TITLES = {"masked-lm": "Masked LM", "random": "Random", "whole": "Whole"}
 
 @dataclass(frozen=True)
 class LabelScores:
-    """Made from counts [true label, predicted label]. A class that never occurs scores 0."""
+    """Scores computed from counts [true label, predicted label]. A label that never occurs scores 0."""
 
     counts: NDArray[np.int64]
 
     @property
     def table(self) -> NDArray[np.float64]:
-        """Rows are the labels and then their mean (macro-average), columns precision, recall, F1."""
+        """Rows: the labels, then their mean (macro-average). Columns: precision, recall, F1."""
         hits = np.diag(self.counts).astype(np.float64)
         precision = _ratio(hits, self.counts.sum(0))
         recall = _ratio(hits, self.counts.sum(1))
@@ -48,7 +48,7 @@ def _ratio(part: NDArray[np.float64], whole: NDArray[Any]) -> NDArray[np.float64
 
 
 def markdown(scores: Mapping[str, LabelScores]) -> str:
-    """The paper's table of the classifier, as far as there are sets for it."""
+    """The paper's Table 7, with the validation sets that were scored."""
     sets = [name for name in SETS if name in scores]
     lines = [
         "| | " + " | ".join(f"{_TITLES[name]} P | R | F1" for name in sets) + " |",

@@ -1,9 +1,9 @@
 """The one training loop.
 
-It knows nothing of what it trains. A task gives batches as a function of the step number and a loss; the loop adds
-the schedule, checkpoints, validation, the log and the progress bar. Everything random in a step is seeded from the
-step number, so a run that was killed and resumed ends with the same weights as one that never stopped. Started by
-``accelerate launch``, several processes share each batch.
+The loop is independent of the model. A task provides batches as a function of the step number and a loss; the loop
+adds the schedule, checkpoints, validation, the log and the progress bar. All randomness of a step is seeded from the
+step number, so a run that was killed and resumed ends with the same weights as an uninterrupted one. Under
+``accelerate launch`` several processes share each batch.
 """
 
 import csv
@@ -28,8 +28,8 @@ CHECKPOINT, BEST, LOG = "checkpoint.pt", "best.safetensors", "log.csv"
 _FIELDS = ("step", "tokens", "seconds", "tokens_per_second", "learning_rate", "train_loss", "valid_loss", "valid_parts")
 
 
-class Task(Protocol):
-    """What can be trained."""
+class TrainingTask(Protocol):
+    """A model to train, with its data and optimizers."""
 
     @property
     def module(self) -> nn.Module: ...
@@ -39,31 +39,32 @@ class Task(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Whatever must be equal for a run to be resumed."""
+        """Settings that must be unchanged for a run to be resumed."""
 
     def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
-        """Summed loss over a share of the step's batch, and the number of tokens in it; 0 and 0 if it is empty.
+        """Summed loss over a share of the step's batch, and its number of tokens; 0 and 0 if the share is empty.
 
-        What is drawn at random must be drawn for the whole batch, or it would hang on the number of shares.
+        Random draws are made for the whole batch, so that they do not depend on the number of shares.
         """
 
     def validate(self) -> Mapping[str, float]:
-        """Losses on held-out data by what they are of; their mean tells which weights are best."""
+        """Named losses on held-out data; their mean selects the best weights."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How long and how fast. Learning rate: up over ``warmup``, then down along a cosine to a hundredth."""
+class Schedule:
+    """Length of training and learning rate: linear warm-up, then a cosine decay to a hundredth of the peak."""
 
     num_tokens: int
     learning_rate: float
-    warmup: float = 0.01
-    clip: float = 1.0
-    validate_every: int = 2_000_000
+    warmup: float = 0.01  # fraction of the tokens
+    clip: float = 1.0  # maximum norm of the gradient
+    validate_every: int = 2_000_000  # tokens
     checkpoint_seconds: float = 300.0
     seed: int = 0
 
     def rate(self, tokens: int) -> float:
+        """Learning rate after a number of tokens."""
         done = min(1.0, tokens / self.num_tokens)
         if done < self.warmup:
             return self.learning_rate * max(done / self.warmup, 0.01)
@@ -73,7 +74,7 @@ class Plan:
 
 @dataclass
 class _Run:
-    """Where a run stands. Saved and restored as a whole."""
+    """State of a run, saved with each checkpoint."""
 
     step: int = 0
     tokens: int = 0
@@ -81,60 +82,58 @@ class _Run:
     next_validation: int = 0
     best: float = math.inf
     train_loss: float = math.nan  # smoothed, per token
-    validated: int = 0  # the step after which that was done last
-    is_whole: bool = True  # false while weights are changed
-    planned: int = 0  # the tokens that the schedule was made for
+    validated: int = 0  # step of the last validation
+    is_whole: bool = True  # false while weights are being changed
+    planned: int = 0  # tokens of the schedule so far
 
 
-def train(task: Task, plan: Plan, out: Path, *, quiet: bool = False) -> float:
-    """Train until the plan's tokens are seen; return the best validation loss. Call again to resume.
+def train(task: TrainingTask, schedule: Schedule, out: Path, *, quiet: bool = False) -> float:
+    """Train to the end of the schedule and return the best validation loss. Call again to resume.
 
-    An interrupt waits for the end of a step: what is saved is a state that an undisturbed run would have had, too.
+    An interrupt takes effect at the end of a step, so that the checkpoint is a state of an uninterrupted run.
     """
     processes = join()
-    run = _resume(task, plan, out)
+    run = _resume(task, schedule, out)
     log = _Log(out / LOG, run.validated) if processes.is_first else None
     saved_at = time.monotonic()
     quiet = quiet or not processes.is_first
-    with stop_on_interrupt() as stopped, Progress(plan.num_tokens, out.name, quiet=quiet) as progress:
-        if run.planned not in (0, plan.num_tokens):
-            progress.tell(
-                f"the rate goes on along a schedule of {plan.num_tokens:,} tokens; so far it was one of {run.planned:,}"
-            )
-        run.planned = plan.num_tokens
+    with stop_on_interrupt() as stopped, Progress(schedule.num_tokens, out.name, quiet=quiet) as progress:
+        if run.planned not in (0, schedule.num_tokens):
+            progress.warn(f"the schedule changed from {run.planned:,} to {schedule.num_tokens:,} tokens")
+        run.planned = schedule.num_tokens
         try:
             while True:
-                if run.validated < run.step and run.tokens >= min(run.next_validation, plan.num_tokens):
-                    _validate(task, plan, run, processes, out, log)
-                if run.tokens >= plan.num_tokens:
+                if run.validated < run.step and run.tokens >= min(run.next_validation, schedule.num_tokens):
+                    _validate(task, schedule, run, processes, out, log)
+                if run.tokens >= schedule.num_tokens:
                     break
                 if stopped():
                     raise KeyboardInterrupt
-                _step(task, plan, run, processes)
+                _step(task, schedule, run, processes)
                 progress.update(run.tokens, loss=run.train_loss, best=run.best)
-                if processes.is_first and time.monotonic() - saved_at > plan.checkpoint_seconds:
-                    _save(task, plan, run, out)
+                if processes.is_first and time.monotonic() - saved_at > schedule.checkpoint_seconds:
+                    _save(task, schedule, run, out)
                     saved_at = time.monotonic()
         finally:
-            if processes.is_first and run.is_whole:  # half a step is nothing to go on from: the older one stands
-                _save(task, plan, run, out)
-    processes.wait()  # the files are there for all
+            if processes.is_first and run.is_whole:  # after half a step the previous checkpoint is kept
+                _save(task, schedule, run, out)
+    processes.wait()  # until the files exist
     return run.best
 
 
-def _step(task: Task, plan: Plan, run: _Run, processes: Processes) -> None:
+def _step(task: TrainingTask, schedule: Schedule, run: _Run, processes: Processes) -> None:
     started = time.perf_counter()
-    # Dropout has no generator of its own; the shares of a batch are not dropped alike.
-    torch.manual_seed(plan.seed * 1_000_003 + run.step + (processes.share.index << 40))
+    # Dropout uses the global generator; each share of a batch gets its own seed.
+    torch.manual_seed(schedule.seed * 1_000_003 + run.step + (processes.share.index << 40))
     task.module.train()
-    rate = plan.rate(run.tokens)
+    rate = schedule.rate(run.tokens)
     total, own_tokens = task.loss(run.step, processes.share)
     num_tokens = int(processes.sum(own_tokens))
     if own_tokens:
         (total / num_tokens).backward()  # type: ignore[no-untyped-call]
     processes.sum_gradients(task.module.parameters())
     dense = [p for p in task.module.parameters() if p.grad is not None and not p.grad.is_sparse]
-    nn.utils.clip_grad_norm_(dense, plan.clip)
+    nn.utils.clip_grad_norm_(dense, schedule.clip)
     run.is_whole = False
     for optimizer in task.optimizers:
         for group in optimizer.param_groups:
@@ -149,8 +148,10 @@ def _step(task: Task, plan: Plan, run: _Run, processes: Processes) -> None:
     run.seconds += time.perf_counter() - started
 
 
-def _validate(task: Task, plan: Plan, run: _Run, processes: Processes, out: Path, log: "_Log | None") -> None:
-    """Done by the first process; the others wait for its result."""
+def _validate(
+    task: TrainingTask, schedule: Schedule, run: _Run, processes: Processes, out: Path, log: "_Log | None"
+) -> None:
+    """Validate in the first process; the others wait for the result."""
     task.module.eval()
     with torch.inference_mode():
         parts = task.validate() if processes.is_first else {}
@@ -159,17 +160,17 @@ def _validate(task: Task, plan: Plan, run: _Run, processes: Processes, out: Path
         if processes.is_first:
             with replacing(out / BEST) as path:
                 save_file(task.module.state_dict(), path)
-        run.best = loss  # only now: a checkpoint must not know of weights that were not written
+        run.best = loss  # after writing: a checkpoint must not refer to weights that are not on disk
     while run.next_validation <= run.tokens:
-        run.next_validation += plan.validate_every
+        run.next_validation += schedule.validate_every
     run.validated = run.step
     if log:
-        log.write(run, plan.rate(run.tokens), loss, parts)
+        log.write(run, schedule.rate(run.tokens), loss, parts)
 
 
-def _save(task: Task, plan: Plan, run: _Run, out: Path) -> None:
+def _save(task: TrainingTask, schedule: Schedule, run: _Run, out: Path) -> None:
     checkpoint = {
-        "settings": {**task.settings, "learning_rate": plan.learning_rate, "seed": plan.seed},
+        "settings": {**task.settings, "learning_rate": schedule.learning_rate, "seed": schedule.seed},
         "run": vars(run),
         "module": task.module.state_dict(),
         "optimizers": [optimizer.state_dict() for optimizer in task.optimizers],
@@ -177,16 +178,16 @@ def _save(task: Task, plan: Plan, run: _Run, out: Path) -> None:
     with replacing(out / CHECKPOINT) as path, path.open("wb") as file:
         try:
             torch.save(checkpoint, file)
-        except RuntimeError as error:  # what torch makes of a full disk
-            told = reason(error.__context__ or error)
-            raise OutputError(f"cannot write {out / CHECKPOINT}: {told}; free some space and run again") from error
+        except RuntimeError as error:  # torch's error for a full disk
+            why = reason(error.__context__ or error)
+            raise OutputError(f"cannot write {out / CHECKPOINT}: {why}; free some space and run again") from error
 
 
-def _resume(task: Task, plan: Plan, out: Path) -> _Run:
+def _resume(task: TrainingTask, schedule: Schedule, out: Path) -> _Run:
     if not (out / CHECKPOINT).exists():
         return _Run()
     checkpoint = torch.load(out / CHECKPOINT, weights_only=True)
-    wanted = {**task.settings, "learning_rate": plan.learning_rate, "seed": plan.seed}
+    wanted = {**task.settings, "learning_rate": schedule.learning_rate, "seed": schedule.seed}
     if checkpoint["settings"] != wanted:
         changed = sorted(key for key in wanted if checkpoint["settings"].get(key) != wanted[key])
         raise InputError(f"{out} holds a run with other settings ({', '.join(changed)}); choose another --out folder")
@@ -197,7 +198,7 @@ def _resume(task: Task, plan: Plan, out: Path) -> _Run:
 
 
 class _Log:
-    """One CSV row a validation. Rows later than the checkpoint are dropped on resuming: they will come again."""
+    """A CSV file with one row per validation. On resuming, rows after the checkpoint are dropped: they come again."""
 
     def __init__(self, path: Path, step: int):
         self._path = path

@@ -1,8 +1,8 @@
-"""A Llama with low-rank adapters that are trained while its own weights stay as they are.
+"""A Llama with trainable LoRA adapters and frozen weights.
 
-The products with the frozen weights can be in 8 bits, as in SwitchBack (Wortsman et al., 2023): rows of the input and
-of the gradient are scaled to 8 bits, weights are scaled per channel, sums are 32-bit integers. The adapters and their
-gradients are in single precision.
+Products with the frozen weights can use 8 bits, as in SwitchBack (Wortsman et al., 2023): the input and the gradient
+are quantised per row, the weights per channel, and sums are 32-bit integers. The adapters and their gradients are in
+single precision.
 """
 
 import json
@@ -24,7 +24,7 @@ Product = Callable[[Tensor], Tensor]
 
 
 class FrozenProduct:
-    """Products with a weight that is never changed, in 8 bits or in single precision."""
+    """Products with a frozen weight, in 8 bits or in single precision."""
 
     def __init__(self, weight: Tensor, *, eight_bits: bool):
         if eight_bits:
@@ -36,7 +36,7 @@ class FrozenProduct:
 
 
 class _Adapted(torch.autograd.Function):
-    """x W^T + scale (x A^T) B^T, with W frozen; A and B stack those of projections that share their input."""
+    """x W^T + scale (x A^T) B^T with W frozen; A and B are stacked over the projections that share their input."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, down: Tensor, product: FrozenProduct, scale: float, *ups: Tensor) -> Tensor:
@@ -67,12 +67,14 @@ class _Adapted(torch.autograd.Function):
 
 
 class _Projections(nn.Module):
-    """Frozen projections with one input, and their adapters."""
+    """Frozen projections that share one input, and their adapters."""
 
     def __init__(self, weights: Mapping[str, Tensor], rank: int, scale: float, *, eight_bits: bool):
         super().__init__()
         self.names, self._scale = tuple(weights), scale
-        self._frozen = [FrozenProduct(torch.cat(list(weights.values())), eight_bits=eight_bits)]  # hidden: not saved
+        self._frozen = [
+            FrozenProduct(torch.cat(list(weights.values())), eight_bits=eight_bits)
+        ]  # in a list, so that it is not part of the state dict
         width = next(iter(weights.values())).shape[1]
         self.down = nn.Parameter(torch.empty(len(weights) * rank, width).uniform_(-1, 1).mul_(width**-0.5))
         self.ups = nn.ParameterList([nn.Parameter(torch.zeros(len(weight), rank)) for weight in weights.values()])
@@ -83,7 +85,7 @@ class _Projections(nn.Module):
 
 
 class _Layer(nn.Module):
-    """The projections of a layer, those with the same input together, and its two norms."""
+    """The projections of a layer, grouped by input, and its two norms."""
 
     def __init__(self, weights: Mapping[str, Tensor], prefix: str, rank: int, scale: float, *, eight_bits: bool):
         super().__init__()
@@ -100,7 +102,7 @@ class _Layer(nn.Module):
 
 
 class LoraLlama(nn.Module):
-    """The network of a folder with adapters on every linear layer. Its parameters are the adapters alone."""
+    """The network of a folder with an adapter on every linear layer. Only the adapters are parameters."""
 
     def __init__(self, folder: Path, rank: int, alpha: float, *, eight_bits: bool = False):
         super().__init__()
@@ -121,7 +123,7 @@ class LoraLlama(nn.Module):
             self.layers.append(_Layer(weights, f"model.layers.{number}", rank, alpha / rank, eight_bits=eight_bits))
 
     def hidden(self, ids: Tensor) -> Tensor:
-        """Last hidden states [rows, tokens, size], normed. Padding belongs after the text."""
+        """Normalised last hidden states [rows, tokens, size]. Padding must follow the text."""
         rows, time = ids.shape
         angles = torch.arange(time)[:, None] * self._frequencies[0]
         cos, sin = (torch.cat([part, part], 1)[:, None] for part in (angles.cos(), angles.sin()))  # [time, 1, size]
@@ -150,11 +152,11 @@ class LoraLlama(nn.Module):
 
     @property
     def num_tokens(self) -> int:
-        """How many tokens the model knows."""
+        """Size of the token vocabulary."""
         return len(self._frozen["embedding"])
 
     def deltas(self) -> dict[str, LowRank]:
-        """The adapters by the names of their layers."""
+        """The adapters by layer name."""
         return {
             name: LowRank(down, up)
             for module in self.modules()
@@ -164,14 +166,14 @@ class LoraLlama(nn.Module):
 
     @torch.no_grad()
     def start_from(self, adapter: Adapter) -> None:
-        """Take over the weights of an adapter."""
+        """Copy the weights of an adapter."""
         for name, (down, up) in self.deltas().items():
             down.copy_(adapter.layers[name].down)
             up.copy_(adapter.layers[name].up)
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Summed cross entropy over a frozen output layer, some rows at a time; the gradient is made on the way."""
+    """Summed cross entropy with a frozen output layer, in chunks; the gradient is computed in the forward pass."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, targets: Tensor, head: Tensor) -> Tensor:
@@ -194,6 +196,6 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _rotated(vectors: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary positions: halves of a vector [rows, time, heads, size] are the two parts of complex numbers."""
+    """Rotary position embedding of vectors [rows, time, heads, size]; the halves are real and imaginary parts."""
     left, right = vectors.chunk(2, -1)
     return vectors * cos + torch.cat([-right, left], -1) * sin

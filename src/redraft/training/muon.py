@@ -1,7 +1,7 @@
-"""Muon: momentum whose step is the nearest orthogonal matrix, so that every direction is learnt at the same pace.
+"""The Muon optimizer: each momentum matrix is replaced by the nearest orthogonal one, so all directions move equally.
 
-A step's size goes by the learning rate alone, as Adam's does, so one rate serves both: Muon takes the matrices inside
-the layers, Adam the embeddings and the vectors.
+The size of a step depends only on the learning rate, as with Adam, so both share one rate: Muon updates the matrices
+inside the layers, Adam the embeddings and vectors.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,23 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_STEP_RMS = 1.0  # root mean square of a step over the learning rate; some 0.2 for Adam, but Muon bears more
-_COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # a quintic that drives singular values to about 1 in five rounds
-_ROUNDS = 5
-
-
+_STEP_RMS = 1.0  # root mean square of a step divided by the learning rate; about 0.2 for Adam, Muon tolerates more
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # a quintic that drives singular values to about 1 in five iterations
+_NUM_ITERATIONS = 5
 _MATRICES = (".q", ".k", ".v", ".o", ".r", "layer_1.weight", "layer_2.weight")  # inside the layers of an XLNet
 
 
 def optimizers(network: nn.Module, precision: torch.dtype = torch.float32) -> list[torch.optim.Optimizer]:
-    """What trains an XLNet: Muon its matrices, with products in that precision, Adam the rest."""
+    """The optimizers of an XLNet: Muon for its matrices, with products in that precision, and Adam for the rest."""
     inside = [p for name, p in network.named_parameters() if name.endswith(_MATRICES)]
     others = [p for name, p in network.named_parameters() if not name.endswith(_MATRICES)]
     return [Muon(inside, precision=precision), torch.optim.AdamW(others, betas=(0.9, 0.98), fused=True)]
 
 
 class Muon(torch.optim.Optimizer):
-    """For matrices; a parameter with more axes is a matrix of its first axis and the rest."""
+    """Muon. A parameter with more than two axes is treated as a matrix: the first axis by the others."""
 
     def __init__(
         self,
@@ -41,7 +39,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Matrices of one shape are made orthogonal together."""
+        """Update all parameters; matrices of the same shape are orthogonalised in one batch."""
         for group in self.param_groups:
             by_shape: dict[tuple[int, int], list[Tensor]] = {}
             for parameter in group["params"]:
@@ -59,20 +57,20 @@ class Muon(torch.optim.Optimizer):
     def _momentum(self, parameter: Tensor, momentum: float) -> Tensor:
         state, grad = self.state[parameter], parameter.grad
         if grad is None:
-            raise ValueError("a parameter without a gradient takes no step")
+            raise ValueError("a parameter without a gradient cannot be updated")
         if "momentum" not in state:
             state["momentum"] = torch.zeros_like(parameter)
         state["momentum"].lerp_(grad, 1 - momentum)
-        return grad.lerp(state["momentum"], momentum).flatten(1)  # Nesterov's look ahead
+        return grad.lerp(state["momentum"], momentum).flatten(1)  # Nesterov momentum
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """The nearest matrices with singular values near 1, by Newton and Schulz; [n, rows, columns]."""
+    """Approximately orthogonal matrices nearest to the given ones [n, rows, columns], by Newton-Schulz iteration."""
     a, b, c = _COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.transpose(1, 2) if tall else matrices
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
-    for _ in range(_ROUNDS):
+    for _ in range(_NUM_ITERATIONS):
         square = x @ x.transpose(1, 2)
         x = a * x + torch.baddbmm(square, square, square, beta=b, alpha=c) @ x
     result: Tensor = x.transpose(1, 2) if tall else x

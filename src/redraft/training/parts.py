@@ -1,4 +1,4 @@
-"""Adding an XLNet language model or a classifier to a pack: in 8 bits, with what that costs on the card."""
+"""Adding models to a pack: XLNet language models and classifiers in 8 bits, with the cost of that on the card."""
 
 import copy
 import shutil
@@ -12,6 +12,8 @@ from torch import nn
 
 from redraft import text
 from redraft.errors import InputError
+from redraft.evaluation.lstm_nll import known_words, mean_over, word_nll
+from redraft.evaluation.xlnet_nll import nll_by_order, piece_nll, sum_by_words
 from redraft.files import ordinary_modes
 from redraft.models.causal.adapter import load_adapter, save_adapter
 from redraft.models.causal.infiller import INFILLER
@@ -20,26 +22,25 @@ from redraft.models.pack import MANIFEST, Pack, write_manifest
 from redraft.models.pieces import SentencePieces
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.xlnet.files import load_xlnet, orders_of, read_card
-from redraft.models.xlnet.network import ReadingOrder as Order
-from redraft.models.xlnet.network import XlnetLM
+from redraft.models.xlnet.network import ReadingOrder, XlnetLM
 from redraft.models.xlnet.pack import LANGUAGE_MODEL, store_xlnet
 from redraft.predict.classifier import CLASSIFIER, Classifier, HubNetwork, check_labels, load_classifier, read_config
-from redraft.training.lm import encode as encode_words
-from redraft.training.lm import known_words, mean_over, word_nll
-from redraft.training.xlnet import by_words, encode, nll_by_order, piece_nll
+from redraft.training.piece_data import encode_pieces
+from redraft.training.word_data import encode_words
 
 _Network = TypeVar("_Network", bound=nn.Module)
-Sets = Mapping[str, Sequence[str]]  # sentences to measure on, by what they are called
-_NOTE_KNOWN = "Nats per word and sentence end, over the words that the LSTM models know; these are in 8 bits already."
-_NOTE = "Nats per word and sentence end, every word spelt out in pieces; masked: per piece, given all the others."
+SentenceSets = Mapping[str, Sequence[str]]  # sentences to measure on, by name
+_NOTE_KNOWN = (
+    "Nats per word and sentence end, over words in the vocabulary of the LSTM models, which are in 8 bits already."
+)
+_NOTE = "Nats per word and sentence end, every word spelt in pieces; masked: per piece, given all other pieces."
 
 
 @dataclass(frozen=True)
 class Additions:
-    """Trained models for a pack.
+    """Trained models to add to a pack.
 
-    XLNets are folders or hub names, ``forward=DIR`` one that shall read in this order alone. Several must differ in the
-    orders they read.
+    XLNets are folders or hub names; ``forward=DIR`` uses one for that order only. No two may read the same order.
     """
 
     xlnets: Sequence[str] = ()
@@ -48,24 +49,24 @@ class Additions:
 
     def load_xlnets(self) -> "list[_Xlnet]":
         xlnets = [_Xlnet.of(source) for source in self.xlnets]
-        for order in Order:
+        for order in ReadingOrder:
             if sum(order in xlnet.orders for xlnet in xlnets) > 1:
                 raise InputError(
-                    f"two of the XLNets would read {order.value}; say which one does with --xlnet {order.value}=DIR"
+                    f"two of the XLNets would read {order.value}; choose one with --xlnet {order.value}=DIR"
                 )
         return xlnets
 
     def check(self) -> None:
-        """Refuse what can be refused before the pack is there."""
+        """Refuse invalid models before the pack is trained."""
         self.load_xlnets()
         if self.classifier is not None:
             check_labels(self.classifier, read_config(self.classifier))
 
 
-def add_parts(base: Pack, out: Path, added: Additions, sets: Sets) -> Pack:
-    """A copy of a pack in the folder ``out`` with more models in it, in place of those that did the same.
+def add_parts(base: Pack, out: Path, added: Additions, sets: SentenceSets) -> Pack:
+    """Copy a pack to the folder ``out`` and add models, which replace those with the same role.
 
-    What cannot be added leaves nothing behind.
+    If a model cannot be added, nothing is left behind.
     """
     if not added.xlnets and added.classifier is None and added.infiller is None:
         raise InputError("name what to add to the pack: an XLNet language model, a classifier or an infiller")
@@ -90,25 +91,25 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: Sets) -> Pack:
 
 @dataclass(frozen=True)
 class _Xlnet:
-    """A language model to add, and the orders that it shall read."""
+    """A language model to add, and the orders that it is used for."""
 
     network: XlnetLM
     splitter: SentencePieces
     folder: Path
-    orders: Sequence[Order]
+    orders: Sequence[ReadingOrder]
 
     @classmethod
     def of(cls, source: str) -> "_Xlnet":
         name, _, rest = source.partition("=")
-        order = next((order for order in Order if rest and order.value == name), None)
+        order = next((order for order in ReadingOrder if rest and order.value == name), None)
         network, splitter, folder = load_xlnet(rest if order else source)
         return cls(network, splitter, folder, [order] if order else orders_of(folder))
 
     @property
     def part(self) -> str:
-        """The name that it has in a pack."""
+        """Its name in a pack."""
         names = [order.value for order in self.orders]
-        return "xlnet" if len(names) == len(Order) else "-".join(["xlnet", *names])
+        return "xlnet" if len(names) == len(ReadingOrder) else "-".join(["xlnet", *names])
 
 
 def _add(
@@ -117,9 +118,9 @@ def _add(
     xlnets: Sequence[_Xlnet],
     added: Additions,
     classifier: Classifier | None,
-    sets: Sets,
+    sets: SentenceSets,
 ) -> Pack:
-    """Everything is loaded by now."""
+    """Store the models, which are loaded by now, and write the manifest."""
     parts, card = dict(base.parts), dict(base.card)
     for xlnet in xlnets:
         _take_over(out, parts, card, xlnet.orders)
@@ -138,8 +139,8 @@ def _add(
     return write_manifest(out, base.name, parts, card)
 
 
-def _take_over(out: Path, parts: dict[str, Any], card: dict[str, Any], orders: Sequence[Order]) -> None:
-    """What the pack's models so far do no longer read; one that has nothing left to read goes."""
+def _take_over(out: Path, parts: dict[str, Any], card: dict[str, Any], orders: Sequence[ReadingOrder]) -> None:
+    """Take orders away from the models of the pack; remove a model that has none left."""
     taken = {order.value for order in orders}
     for name, entry in [(name, entry) for name, entry in parts.items() if entry["kind"] == LANGUAGE_MODEL]:
         left = [order for order in entry["orders"] if order not in taken]
@@ -150,9 +151,11 @@ def _take_over(out: Path, parts: dict[str, Any], card: dict[str, Any], orders: S
             _clear(out / name)
 
 
-def _nll(network: XlnetLM, splitter: SentencePieces, orders: Sequence[Order], lines: Sequence[str]) -> dict[str, Any]:
-    """Of each order, before and after quantising."""
-    data, num_words = encode(splitter, lines)
+def _nll(
+    network: XlnetLM, splitter: SentencePieces, orders: Sequence[ReadingOrder], lines: Sequence[str]
+) -> dict[str, Any]:
+    """NLL by order, before and after quantisation."""
+    data, num_words = encode_pieces(splitter, lines)
     full, small = (
         nll_by_order(used, splitter, data, num_words, orders) for used in (network, _in_8_bits(network).eval())
     )
@@ -163,15 +166,15 @@ def _nll(network: XlnetLM, splitter: SentencePieces, orders: Sequence[Order], li
 
 
 def _beside_lstm(base: Pack, xlnet: _Xlnet, lines: Sequence[str]) -> dict[str, Any]:
-    """Its NLL and that of the pack's LSTM models by direction, on words that these know: the rest they do not spell."""
+    """NLL of the XLNet and of the pack's LSTM models by direction, on the words that the LSTM models know."""
     sentences = [text.tokenise(line) for line in lines]
-    data, _ = encode(xlnet.splitter, lines)
+    data, _ = encode_pieces(xlnet.splitter, lines)
     result = {}
     for order in xlnet.orders:
-        if order is not Order.MASKED and order.value in base.parts:
+        if order is not ReadingOrder.MASKED and order.value in base.parts:
             lstm, vocabulary = load_network(base, order.value)
             known = known_words(vocabulary, sentences)
-            own = by_words(xlnet.splitter, sentences, piece_nll(xlnet.network, xlnet.splitter, data, order))
+            own = sum_by_words(xlnet.splitter, sentences, piece_nll(xlnet.network, xlnet.splitter, data, order))
             theirs = word_nll(lstm, encode_words(vocabulary, lines), order.value)
             result[order.value] = {
                 "xlnet": round(mean_over(own, known), 4),
@@ -180,8 +183,10 @@ def _beside_lstm(base: Pack, xlnet: _Xlnet, lines: Sequence[str]) -> dict[str, A
     return result
 
 
-def _classifier(out: Path, source: Path, loaded: Classifier, sets: Sets) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Entry and card of a classifier: a compact XLNet in 8 bits, any other encoder in half precision."""
+def _classifier(
+    out: Path, source: Path, loaded: Classifier, sets: SentenceSets
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Manifest entry and card of a classifier: a compact XLNet in 8 bits, any other encoder in half precision."""
     card = read_card(source)
     _clear(out / CLASSIFIER)
     if isinstance(loaded.network, HubNetwork):
@@ -195,7 +200,7 @@ def _classifier(out: Path, source: Path, loaded: Classifier, sets: Sets) -> tupl
 
 
 def _infiller(out: Path, source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Entry and card of an infiller: an adapter, copied as it is."""
+    """Manifest entry and card of an infiller: a copy of its adapter."""
     adapter = load_adapter(source)
     _clear(out / INFILLER)
     save_adapter(adapter, out / INFILLER)
@@ -204,8 +209,8 @@ def _infiller(out: Path, source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"kind": "lora", "folder": INFILLER}, {**about, **read_card(source)}
 
 
-def _changed(before: Classifier, after: Classifier, sets: Sets) -> dict[str, dict[str, float]]:
-    """How many words of a set get another likeliest label, and how far probabilities move on average."""
+def _changed(before: Classifier, after: Classifier, sets: SentenceSets) -> dict[str, dict[str, float]]:
+    """Fraction of words whose most likely label changes, and mean absolute change of the probabilities."""
     result = {}
     for name, lines in sets.items():
         sentences = [tuple(text.tokenise(line)) for line in lines]
@@ -223,7 +228,7 @@ def _in_8_bits(network: _Network) -> _Network:
 
 
 def _clear(folder: Path) -> None:
-    """No file of a model that had the same name is left behind."""
+    """Remove the files of an earlier model of the same name."""
     if folder.exists():
         shutil.rmtree(folder)
 

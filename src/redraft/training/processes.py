@@ -1,7 +1,7 @@
-"""Processes that train one model together, as ``accelerate launch`` starts them; usually there is one.
+"""Data-parallel training with the processes that ``accelerate launch`` starts; usually there is one.
 
-Each computes the gradient of its share of a batch, and the sum of all is everybody's. So a step is the same step
-whatever the number of processes, up to the order of additions, and a run can be resumed with another number.
+Each process computes the gradient of its share of a batch, and all receive the sum. A step is therefore the same for
+any number of processes, up to the order of additions, and a run can be resumed with a different number.
 """
 
 import atexit
@@ -20,13 +20,13 @@ _ABSENT, _DENSE, _SPARSE = 0, 1, 2  # kinds of gradients
 
 @dataclass(frozen=True)
 class Share:
-    """Which part of every batch a process computes."""
+    """The part of every batch that a process computes."""
 
     index: int = 0
     num: int = 1
 
     def of(self, rows: _Rows) -> _Rows:
-        """Rows stand by length, so that each share has its long and its short ones."""
+        """Every num-th row. Rows are sorted by length, so each share has long and short ones."""
         taken: _Rows = rows[self.index :: self.num]  # type: ignore[index]
         return taken
 
@@ -36,7 +36,7 @@ WHOLE = Share()
 
 @dataclass(frozen=True)
 class Processes:
-    """All of them, seen from one. The first is the one that validates and writes files."""
+    """All processes, as seen from one of them. The first one validates and writes files."""
 
     share: Share = WHOLE
 
@@ -45,27 +45,29 @@ class Processes:
         return self.share.index == 0
 
     def sum(self, value: float) -> float:
-        """The sum of what each of them gives."""
+        """The sum of the values of all processes."""
         return float(self._reduced(torch.tensor(value, dtype=torch.float64)))
 
     def agree(self, value: float) -> float:
-        """What the first of them gives."""
+        """The value of the first process."""
         return self.sum(value if self.is_first else 0.0)
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Give every process the sum of all gradients; one whose share was empty has none of its own."""
+        """Give every process the sum of all gradients. A process with an empty share contributes none."""
         if self.share.num == 1:
             return
         wanted = list(parameters)
         kinds = torch.tensor([_kind(parameter) for parameter in wanted])
         for parameter, kind in zip(wanted, self._reduced(kinds, largest=True).tolist(), strict=True):
             if kind != _ABSENT:
-                grad = parameter.grad if parameter.grad is not None else _nothing(parameter, sparse=kind == _SPARSE)
+                grad = (
+                    parameter.grad if parameter.grad is not None else _zero_gradient(parameter, sparse=kind == _SPARSE)
+                )
                 parameter.grad = self._reduced(grad)
 
     @contextmanager
     def first_before_others(self) -> Iterator[None]:
-        """What the first leaves in a cache the others find there."""
+        """Run the block in the first process, then in the others, which find its result in a cache."""
         if not self.is_first:
             self.wait()
         yield
@@ -73,7 +75,7 @@ class Processes:
             self.wait()
 
     def wait(self) -> None:
-        """Until all have come here."""
+        """Wait for all processes."""
         self.sum(0.0)
 
     def _reduced(self, value: Tensor, *, largest: bool = False) -> Tensor:
@@ -84,7 +86,7 @@ class Processes:
 
 
 def join() -> Processes:
-    """The processes that were started together with this one."""
+    """The processes that were launched together with this one."""
     if "LOCAL_RANK" not in os.environ:
         return Processes()
     from accelerate import PartialState  # type: ignore[import-untyped]
@@ -102,7 +104,7 @@ def _kind(parameter: nn.Parameter) -> int:
     return _SPARSE if parameter.grad.is_sparse else _DENSE
 
 
-def _nothing(parameter: nn.Parameter, *, sparse: bool) -> Tensor:
+def _zero_gradient(parameter: nn.Parameter, *, sparse: bool) -> Tensor:
     if not sparse:
         return torch.zeros_like(parameter)
     rows, *rest = parameter.shape

@@ -1,4 +1,4 @@
-"""A progress bar for training: tokens/s, loss, time left. A line now and then where there is no terminal."""
+"""Progress of training: tokens/s, loss, time left. A bar on a terminal, elsewhere a line every 30 seconds."""
 
 import sys
 import time
@@ -13,6 +13,8 @@ _PLAIN_EVERY = 30.0  # seconds
 
 
 class Progress:
+    """Shows the progress of a training run on stderr."""
+
     def __init__(self, total: int, name: str, *, quiet: bool = False):
         self._total, self._name, self._quiet = total, name, quiet
         self._first: tuple[int, float] | None = None
@@ -33,15 +35,15 @@ class Progress:
         if self._bar:
             self._bar.stop()
 
-    def tell(self, line: str) -> None:
-        """Something that a person should know of the run."""
+    def warn(self, line: str) -> None:
+        """Print a warning about the run."""
         if not self._quiet:
             print(f"{self._name}: {line}", file=sys.stderr, flush=True)
 
     def update(self, tokens: int, *, loss: float, best: float) -> None:
         now = time.monotonic()
         if self._first is None:
-            self._first = (tokens, now)  # a resumed run counts its speed from where it began
+            self._first = (tokens, now)  # the speed of a resumed run counts from where it resumed
         speed = (tokens - self._first[0]) / max(now - self._first[1], 1e-9)
         status = f"{self._name}  {speed:,.0f} tokens/s  loss {loss:.3f}  best {best:.3f}"
         if self._bar:
@@ -53,7 +55,7 @@ class Progress:
 
 
 def counted(lines: Iterable[str], what: str, *, quiet: bool = False) -> Iterator[str]:
-    """The same lines, counted on the terminal while they are read."""
+    """Yield the lines and count them on the terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield from lines

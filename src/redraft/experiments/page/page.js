@@ -1,5 +1,5 @@
 "use strict";
-// The chooser of samples. Everything it shows is in the JSON block of the page; the address names what is shown.
+// The sample chooser. Its data is in the JSON block of the page; the URL fragment stores the selection.
 (() => {
   const data = JSON.parse(document.getElementById("samples-data").textContent);
   const $ = (id) => document.getElementById(id);
@@ -58,7 +58,7 @@
     const most = Math.max(...points.map(([, nll]) => nll)), least = Math.min(...points.map(([, nll]) => nll));
     const x = (step) => left + ((width - left - 10) * step) / Math.max(1, draft.steps);
     const y = (nll) => 8 + ((height - bottom - 14) * (most - nll)) / Math.max(1e-9, most - least);
-    // A sentence stays as it is until the next accepted revision.
+    // A sentence is unchanged until the next accepted revision.
     const path = points.flatMap(([step, nll], i) => (i ? [[x(step), y(points[i - 1][1])], [x(step), y(nll)]] : [[x(step), y(nll)]]));
     path.push([x(draft.steps), y(points[points.length - 1][1])]);
     svg.append(
@@ -78,12 +78,12 @@
   }
 
   function fromAddress() {
-    const asked = new URLSearchParams(location.hash.slice(1));
-    const [name, id] = (asked.get("sample") || "").split("/");
+    const params = new URLSearchParams(location.hash.slice(1));
+    const [name, id] = (params.get("sample") || "").split("/");
     const set = data.sets.findIndex((one) => one.name === name);
     if (set < 0) return;
     const input = Math.max(0, data.sets[set].inputs.findIndex((one) => one.id === id));
-    state = { set, input, trace: asked.get("trace") };
+    state = { set, input, trace: params.get("trace") };
     $("samples").scrollIntoView({ behavior: "instant" });
   }
 

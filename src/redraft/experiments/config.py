@@ -1,4 +1,4 @@
-"""What is asked of a rerun, and where its files are."""
+"""Configuration of ``redraft reproduce``, and the layout of its output folder."""
 
 import math
 from dataclasses import dataclass
@@ -6,16 +6,24 @@ from pathlib import Path
 
 from redraft.drafts import Settings
 from redraft.errors import InputError
-from redraft.experiments import paper
+from redraft.experiments import paper_values as paper
 from redraft.models.pack import DEFAULT
 
-# Steps of the paper's chains after which drafts are looked at: its rows of 50 and 60 steps, and points for Figure 2.
-_LOOKED_AT = (10, 20, 50, 60, 100, 150, 200)
+# Steps after which drafts are recorded: the rows of 50 and 60 steps, and the points of Figure 2.
+_RECORDED = (10, 20, 50, 60, 100, 150, 200)
 
 
 @dataclass(frozen=True)
-class Run:
-    """``steps`` stand for the paper's 200: rows of fewer steps take their share of them."""
+class ReproduceConfig:
+    """What to reproduce, and with what.
+
+    data      folder with the test and validation sentences
+    out       output folder
+    num       inputs per test set
+    steps     steps of a chain where the paper has 200; rows of fewer steps are scaled accordingly
+    judge     name or folder of the judge of fluency; None for none
+    systems   systems to run; all by default
+    """
 
     data: Path
     out: Path
@@ -32,15 +40,16 @@ class Run:
                 raise InputError(f"--{name} must be at least {least}, not {getattr(self, name)}")
 
     def own_steps(self, paper_steps: int) -> int:
-        """Our steps for a number of the paper's."""
+        """Our number of steps for one of the paper."""
         return math.ceil(paper_steps * self.steps / paper.STEPS)
 
     @property
     def checkpoints(self) -> tuple[int, ...]:
-        return tuple(sorted({self.own_steps(steps) for steps in _LOOKED_AT}))
+        """Steps after which drafts are recorded."""
+        return tuple(sorted({self.own_steps(steps) for steps in _RECORDED}))
 
     def settings(self, paper_steps: int = paper.STEPS) -> Settings:
-        """How a system is run that takes so many steps where the paper's chains take 200."""
+        """Settings of a system that takes ``paper_steps`` steps when the paper's chains take 200."""
         return Settings(self.own_steps(paper_steps), seed=self.seed, checkpoints=self.checkpoints)
 
     def outputs(self, system: str, test_set: str) -> Path:
@@ -48,5 +57,5 @@ class Run:
 
 
 def outputs_path(folder: Path, system: str, test_set: str) -> Path:
-    """Where the outputs of a system for a set are kept."""
+    """The file of a system's outputs for a test set."""
     return folder / "outputs" / system / f"{test_set}.jsonl"

@@ -1,104 +1,109 @@
-"""Figures 2 and 3: how often revisions are accepted, and what more steps buy."""
+"""Figures 2 and 3: acceptance rates, and NLL and Self-BLEU against the number of steps."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from redraft.experiments import paper
-from redraft.experiments.bench import Bench
+from redraft.experiments import paper_values as paper
+from redraft.experiments.config import ReproduceConfig
 from redraft.experiments.experiment import (
     Experiment,
-    Line,
-    Look,
-    Metric,
+    ExperimentKind,
+    OutputRequest,
+    RowSpec,
+    TableMetric,
     all_pairs,
+    cell_of,
     grid,
     judge_name,
     judge_notes,
-    nothing,
     texts_to_score,
 )
-from redraft.experiments.outputs import HUMAN
+from redraft.experiments.inputs import KEYWORDS
+from redraft.experiments.measurements import Measurements
 from redraft.experiments.pictures import colour_of, new_figure, save, short_title, tidy
-from redraft.experiments.result import Cell, Grid, Result, Row
-from redraft.experiments.run import Run
-from redraft.experiments.sets import KEYWORDS
+from redraft.experiments.result import Grid, Result, TableCell, TableRow
+from redraft.experiments.systems import HUMAN
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-FIGURE2 = (Line("L-MCMC", "l-mcmc"), Line("L-MCMC-C", "l-mcmc-c"))
-FIGURE3 = (Line("X-MCMC", "x-mcmc"), Line("X-MCMC-C", "x-mcmc-c"))
+FIGURE2 = (RowSpec("L-MCMC", "l-mcmc"), RowSpec("L-MCMC-C", "l-mcmc-c"))
+FIGURE3 = (RowSpec("X-MCMC", "x-mcmc"), RowSpec("X-MCMC-C", "x-mcmc-c"))
 _ACTIONS = ("replace", "insert")
-_MOST = KEYWORDS[-1]  # the set of Figure 2 b and c: four keywords
+_MOST = KEYWORDS[-1]  # four keywords: the test set of Figure 2 b and c
 _LOGS = (
-    "The paper prints acceptance as curves alone; its figures here are from the authors' logs of ten inputs with four "
-    "keywords. Drawing the word that stood there again counts as not accepted, as in those logs."
+    "The paper shows acceptance only as curves; its values here are from the authors' logs of ten inputs with four "
+    "keywords. Drawing the old word again counts as not accepted, as in those logs."
 )
 
 
-def _looks(run: Run) -> list[Look]:
-    steps = [Look(line.system, _MOST.set, own) for line in FIGURE2 for own in run.checkpoints]
-    return [*all_pairs(FIGURE2, KEYWORDS)(run), *steps, Look(HUMAN, _MOST.set, run.steps)]
+def _requests(config: ReproduceConfig) -> list[OutputRequest]:
+    steps = [OutputRequest(row.system, _MOST.set, own) for row in FIGURE2 for own in config.checkpoints]
+    return [*all_pairs(FIGURE2, KEYWORDS)(config), *steps, OutputRequest(HUMAN, _MOST.set, config.steps)]
 
 
-def _acceptance(bench: Bench, lines: Sequence[Line]) -> tuple[Grid, ...]:
-    def logged(action: str) -> paper.Figures:
+def _acceptance(measurements: Measurements, row_specs: Sequence[RowSpec]) -> tuple[Grid, ...]:
+    def logged(action: str) -> paper.PaperValues:
         return {name: (None, None, None, rates[action]) for name, rates in paper.LOGGED_ACCEPTANCE.items()}
 
-    metrics = [Metric(f"acceptance_{a}", f"Accepted: {a}", "%", "higher", logged(a)) for a in _ACTIONS]
-    return tuple(grid(bench, metric, lines, KEYWORDS) for metric in metrics)
+    metrics = [TableMetric(f"acceptance_{a}", f"Accepted: {a}", "%", "higher", logged(a)) for a in _ACTIONS]
+    return tuple(grid(measurements, metric, row_specs, KEYWORDS) for metric in metrics)
 
 
-def _along_steps(bench: Bench, metric: Metric) -> Grid:
-    """A metric after fewer and more steps, and that of the human references."""
-    steps = bench.run.checkpoints
-    stated = {bench.run.own_steps(s): s for s in (50, 200)}
+def _along_steps(measurements: Measurements, metric: TableMetric) -> Grid:
+    """A metric against the number of steps, and its value for the human references."""
+    steps = measurements.config.checkpoints
+    stated = {measurements.config.own_steps(s): s for s in (50, 200)}
 
-    def cell(line: Line, own: int) -> Cell:
-        key = f"{line.title} ({stated.get(own)})"
-        value = metric.paper[key][len(KEYWORDS) - 1] if key in metric.paper else None
-        found = bench.figures(line.system, _MOST.set, own).get(metric.name)
-        return Cell(found.value, found.low, found.high, value, found.signature) if found else Cell(paper=value)
+    def cell(row: RowSpec, own: int) -> TableCell:
+        key = f"{row.title} ({stated.get(own)})"
+        published = metric.paper[key][len(KEYWORDS) - 1] if key in metric.paper else None
+        return cell_of(measurements.figures(row.system, _MOST.set, own).get(metric.name), published)
 
-    lines = (*FIGURE2, Line("Human Reference", HUMAN))
+    row_specs = (*FIGURE2, RowSpec("Human Reference", HUMAN))
     rows = tuple(
-        Row(line.title, line.system, tuple(cell(line, own) for own in steps), bench.absence(line.system) or "")
-        for line in lines
+        TableRow(
+            row.title,
+            row.system,
+            tuple(cell(row, own) for own in steps),
+            measurements.written.absence(row.system) or "",
+        )
+        for row in row_specs
     )
     columns = tuple(f"{own} steps" for own in steps)
     return Grid(metric.name, metric.title, metric.unit, metric.better, columns, rows)
 
 
-def _figure2(bench: Bench) -> Result:
-    about = f"after so many steps, {_MOST.title}"
-    nll_title = f"NLL per token by {judge_name(bench)} {about}"
+def _figure2(experiment: Experiment, measurements: Measurements) -> Result:
+    about = f"against steps, {_MOST.title}"
+    nll_title = f"NLL per token by {judge_name(measurements)} {about}"
     metrics = (
-        Metric("nll_token", nll_title, "nats", "", paper.TABLE1["nll"]),
-        Metric("self_bleu4", f"Self-BLEU-4 {about}", "%", "lower", paper.TABLE1["self_bleu4"]),
+        TableMetric("nll_token", nll_title, "nats", "", paper.TABLE1["nll"]),
+        TableMetric("self_bleu4", f"Self-BLEU-4 {about}", "%", "lower", paper.TABLE1["self_bleu4"]),
     )
-    steps = tuple(_along_steps(bench, metric) for metric in metrics)
+    steps = tuple(_along_steps(measurements, metric) for metric in metrics)
     notes = (
         _LOGS,
-        "The paper's points in b and c are those of its Table 1, after 50 and 200 steps or our share of them.",
-        *judge_notes(bench),
+        "The paper's points in b and c are those of its Table 1, after 50 and 200 steps, scaled to our steps.",
+        *judge_notes(measurements),
     )
     alt = (
         "Three plots: acceptance of replacements and insertions against the number of keywords; NLL against Self-BLEU "
-        "with the steps beside the line; NLL and Self-BLEU against steps."
+        "with the number of steps beside the line; NLL and Self-BLEU against steps."
     )
-    title = "Figure 2: acceptance, fluency, diversity and steps"
-    return Result("figure2", title, (*_acceptance(bench, FIGURE2), *steps), notes=notes, alt=alt)
+    return Result(
+        experiment.name, experiment.title, (*_acceptance(measurements, FIGURE2), *steps), notes=notes, alt=alt
+    )
 
 
-def _figure3(bench: Bench) -> Result:
+def _figure3(experiment: Experiment, measurements: Measurements) -> Result:
     alt = "Acceptance of replacements and insertions of the XLNet systems against the number of keywords."
-    title = "Figure 3: acceptance of the XLNet systems"
-    return Result("figure3", title, _acceptance(bench, FIGURE3), notes=(_LOGS,), alt=alt)
+    return Result(experiment.name, experiment.title, _acceptance(measurements, FIGURE3), notes=(_LOGS,), alt=alt)
 
 
-def _draw2(result: Result, bench: Bench, path: Path) -> None:
+def _draw2(result: Result, path: Path) -> None:
     figure = new_figure(15, 5)
     first, second, third = figure.subplots(1, 3, gridspec_kw={"wspace": 0.08})
     replace, insert, nll, self_bleu = result.grids
@@ -109,7 +114,7 @@ def _draw2(result: Result, bench: Bench, path: Path) -> None:
     save(figure, path)
 
 
-def _draw3(result: Result, bench: Bench, path: Path) -> None:
+def _draw3(result: Result, path: Path) -> None:
     figure = new_figure(6, 4.8)
     _draw_acceptance(figure.subplots(), result.grids, result.title)
     save(figure, path)
@@ -142,12 +147,12 @@ def _draw_against(axes: "Axes", nll: Grid, self_bleu: Grid) -> None:
         axes.plot(*_split(stated), "D", color=colour_of(index), fillstyle="none")
         if first.system == HUMAN:
             continue
-        # The steps of every other point: some are too near to each other; one system's above its line, one's below.
+        # Label every other point, since some are close together; one system above its line, the other below.
         side = {"xytext": (-4, -10), "ha": "right"} if index % 2 else {"xytext": (4, 4)}
         for x, y, name in ours[::2]:
             steps = name.removesuffix(" steps")
             axes.annotate(steps, (x, y), textcoords="offset points", fontsize=7, color=colour_of(index), **side)
-    axes.set(xlabel=nll.title.partition(" after")[0], ylabel="Self-BLEU-4, %")
+    axes.set(xlabel=nll.title.partition(" against")[0], ylabel="Self-BLEU-4, %")
     axes.set_title("(b) NLL against Self-BLEU (hollow: paper, by GPT-2)", fontsize=10)
     _legend_below(axes, axes.get_legend_handles_labels()[0])
     tidy(axes)
@@ -169,7 +174,7 @@ def _draw_steps(axes: "Axes", nll: Grid, self_bleu: Grid) -> None:
 
 
 def _legend_below(axes: "Axes", lines: Sequence["Artist"]) -> None:
-    """A legend where no curve can be."""
+    """Put the legend below the axes, where it covers no curve."""
     axes.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=7, frameon=False)
 
 
@@ -177,7 +182,8 @@ def _split(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[flo
     return [x for x, _ in points], [y for _, y in points]
 
 
+_FIGURE = ExperimentKind.FIGURE
 EXPERIMENTS = (
-    Experiment("figure2", _looks, _figure2, texts_to_score, _draw2),
-    Experiment("figure3", all_pairs(FIGURE3, KEYWORDS), _figure3, nothing, _draw3),
+    Experiment(_FIGURE, 2, "acceptance, fluency, diversity and steps", _figure2, _draw2, _requests, texts_to_score),
+    Experiment(_FIGURE, 3, "acceptance of the XLNet systems", _figure3, _draw3, all_pairs(FIGURE3, KEYWORDS)),
 )

@@ -1,4 +1,4 @@
-"""What the systems are run on: the test sets of the paper, made from one file, and the inputs that the paper prints."""
+"""Inputs of the systems: the test sets of the paper, made from one file, and the inputs that the paper prints."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from redraft.errors import InputError
 from redraft.evaluation import testsets
 from redraft.evaluation.testsets import TestSet
 from redraft.experiments import paper_samples
-from redraft.experiments.paper_samples import Printed
+from redraft.models.base import Words
 from redraft.records import constraints_of
 
 TEST, VALIDATION = Path("one-billion-word/test.txt"), Path("one-billion-word/dev.txt")
 PAPER_KEYWORDS, PAPER_TEMPLATES = "paper-keywords", "paper-templates"
-Sets = Mapping[str, Sequence[Input]]
+TestSets = Mapping[str, Sequence[Input]]
 
 
 @dataclass(frozen=True)
-class Column:
-    """A test set and what a table calls it."""
+class TestSetColumn:
+    """A test set and its title in a table."""
 
     set: str
     title: str
 
 
-KEYWORDS = tuple(Column(f"keywords-k{k}", f"k={k}") for k in (1, 2, 3, 4))
+KEYWORDS = tuple(TestSetColumn(f"keywords-k{k}", f"k={k}") for k in (1, 2, 3, 4))
 INFILLING = tuple(
-    Column(f"infill-{strategy}-{ratio}", f"{strategy} {ratio} %")
+    TestSetColumn(f"infill-{strategy}-{ratio}", f"{strategy} {ratio} %")
     for strategy in ("middle", "random")
     for ratio in (25, 50, 75)
 )
@@ -39,14 +39,14 @@ _PRINTED = {
 
 
 def source(data: Path, name: Path) -> Path:
-    """A file of the data folder."""
+    """The path of a file of the data folder, which must exist."""
     if not (data / name).is_file():
-        raise InputError(f"{data} has no {name.as_posix()}, one sentence a line; give the folder that holds it")
+        raise InputError(f"{data} has no {name.as_posix()}, one sentence per line; give the folder that holds it")
     return data / name
 
 
 def make_sets(names: Iterable[str], data: Path, num: int, seed: int) -> dict[str, list[Input]]:
-    """The sets of some names. A larger ``num`` begins with the inputs of a smaller one."""
+    """The test sets with these names. A set of a larger ``num`` starts with the inputs of a smaller one."""
     wanted = list(dict.fromkeys(names))
     sentences = []
     if any(name not in _PRINTED for name in wanted):
@@ -54,7 +54,7 @@ def make_sets(names: Iterable[str], data: Path, num: int, seed: int) -> dict[str
     return {name: _inputs(_make(name, sentences, num, seed).inputs) for name in wanted}
 
 
-def _make(name: str, sentences: Sequence[testsets.Words], num: int, seed: int) -> TestSet:
+def _make(name: str, sentences: Sequence[Words], num: int, seed: int) -> TestSet:
     if name in _PRINTED:
         return TestSet(name, tuple(one.input for one in _PRINTED[name]))
     kind, _, rest = name.partition("-")
@@ -66,9 +66,3 @@ def _make(name: str, sentences: Sequence[testsets.Words], num: int, seed: int) -
 
 def _inputs(given: Sequence[dict[str, Any]]) -> list[Input]:
     return [Input(number, one["id"], one, constraints_of(one)) for number, one in enumerate(given, 1)]
-
-
-def printed(name: str) -> Sequence[Printed]:
-    """The inputs of a table of samples, with what the paper's systems wrote."""
-    tables = {"table3": paper_samples.TABLE3, "table8": paper_samples.TABLE8, "table9": paper_samples.TABLE9}
-    return tables[name]

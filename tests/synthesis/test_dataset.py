@@ -14,28 +14,28 @@ from redraft import corpus, text
 from redraft.app.synthesize import synthesize
 from redraft.errors import CorpusError, InputError
 from redraft.models.pack import Pack
+from redraft.synthesis.dataset import SynthesisConfig, synthesise
 from redraft.synthesis.labels import Label
 from redraft.synthesis.masked_lstm import PackMaskedLm
 from redraft.synthesis.recipes import HEAVY_INSERT, PAPER
-from redraft.synthesis.run import Settings, synthesise
-from redraft.synthesis.shards import Row, read_card, read_shard, shard_paths, write_card
+from redraft.synthesis.shards import StoredInstance, read_card, read_shard, shard_paths, write_card
 from redraft.synthesis.words import Method
 
 _SCRIPT = """
 import sys
 from pathlib import Path
-from redraft.synthesis.run import Settings, synthesise
+from redraft.synthesis.dataset import SynthesisConfig, synthesise
 from redraft.synthesis.words import Method
 
 if __name__ == "__main__":
-    settings = Settings(Path(sys.argv[1]), 5, 48_000, 60, (Method.RANDOM,), sources_per_shard=40)
+    settings = SynthesisConfig(Path(sys.argv[1]), 5, 48_000, 60, (Method.RANDOM,), sources_per_shard=40)
     synthesise(settings, Path(sys.argv[2]))
 """
 
 
-def _settings(folder: Path, num: int = 1500, **others: object) -> Settings:
+def _settings(folder: Path, num: int = 1500, **others: object) -> SynthesisConfig:
     given = {"num_valid": 120, "methods": (Method.RANDOM,), "sources_per_shard": 64, **others}
-    return Settings(folder, 5, num, **given)  # type: ignore[arg-type]
+    return SynthesisConfig(folder, 5, num, **given)  # type: ignore[arg-type]
 
 
 def _content(folder: Path) -> dict[str, bytes]:
@@ -80,7 +80,7 @@ def test_no_sentence_is_doubled_or_missing(made_corpus: Path, tmp_path: Path) ->
     assert sum(counts["label"].values()) == sum(len(row.labels) for row in rows)
 
 
-def _mended(row: Row) -> list[str]:
+def _mended(row: StoredInstance) -> list[str]:
     """The words without those that are labelled as too many."""
     return [word for word, label in zip(row.words, row.labels[1:], strict=False) if label != Label.DELETE]
 
@@ -139,7 +139,7 @@ def test_the_command(made_corpus: Path, tmp_path: Path) -> None:
     options = f"--corpus {made_corpus} --out {tmp_path / 'out'} --num 300 --num-valid 12 --seed 2".split()
     result = CliRunner().invoke(synthesize, [*options, "--method", "random", "--instances", "paper,heavy-insert"])
     assert result.exit_code == 0, result.output
-    assert "304 and 12 sentences" in result.output
+    assert "304 training and 12 validation sentences" in result.output
     card = json.loads((tmp_path / "out" / "card.json").read_text())
     assert card["seed"] == 2
     assert "heavy-insert-whole" in card["recipes"]
@@ -150,7 +150,7 @@ def test_the_command(made_corpus: Path, tmp_path: Path) -> None:
 
 def test_other_settings_are_refused(made_corpus: Path, tmp_path: Path) -> None:
     synthesise(_settings(made_corpus, num=60, num_valid=6), tmp_path)
-    with pytest.raises(InputError, match=r"another max_words, num;"):
+    with pytest.raises(InputError, match=r"different max_words, num;"):
         synthesise(_settings(made_corpus, num=66, num_valid=6, max_words=30), tmp_path)
 
 
@@ -172,7 +172,7 @@ def test_what_lies_in_a_folder_is_checked(made_corpus: Path, tmp_path: Path) -> 
     assert synthesise(settings, tmp_path) == card
     assert first.read_bytes() == whole
     (tmp_path / "train-99999.parquet").write_bytes(whole)
-    with pytest.raises(InputError, match=r"train-99999.parquet is no part of the data"):
+    with pytest.raises(InputError, match=r"train-99999.parquet does not belong to the data"):
         synthesise(settings, tmp_path)
     (tmp_path / "train-99999.parquet").unlink()
     write_card(tmp_path, {key: value for key, value in card.items() if key != "shards"} | {"complete": False})
@@ -180,7 +180,7 @@ def test_what_lies_in_a_folder_is_checked(made_corpus: Path, tmp_path: Path) -> 
     with pytest.raises(InputError, match=rf"{first.name} is damaged; remove it"):
         synthesise(settings, tmp_path)
     (tmp_path / "words.txt").unlink()
-    with pytest.raises(InputError, match=r"lost its words.txt"):
+    with pytest.raises(InputError, match=r"no readable words.txt"):
         synthesise(settings, tmp_path)
 
 

@@ -1,22 +1,22 @@
-"""What the paper and its authors' logs report, as data. Rows are named as the paper names them; a dash is no figure."""
+"""Values from the paper and its authors' logs, as data. Rows have the names of the paper; a dash means no value."""
 
 import re
 from collections.abc import Mapping
 
-Values = tuple[float | None, ...]
-Figures = Mapping[str, Values]  # row: a value for each column
+RowValues = tuple[float | None, ...]
+PaperValues = Mapping[str, RowValues]  # by row, one value per column
 
-STEPS = 200  # of every chain in the task of keywords, unless a row says otherwise
-HUMAN_NLL = 4.022  # of the human references by GPT-2, stated for the task of infilling alone
+STEPS = 200  # of every chain in the keyword task, unless a row says otherwise
+HUMAN_NLL = 4.022  # of the human references by GPT-2, stated only for the infilling task
 
 
-def parse(block: str) -> Figures:
-    """Rows of a name and, after two spaces or more, its values; percent signs are left out."""
+def parse(block: str) -> PaperValues:
+    """Parse rows: a name and its values, separated by two or more spaces, without percent signs."""
     rows = (re.split(r"\s{2,}", line.strip()) for line in block.strip().split("\n"))
     return {name: tuple(None if value == "-" else float(value) for value in values) for name, *values in rows}
 
 
-TABLE1: Mapping[str, Figures] = {
+TABLE1: Mapping[str, PaperValues] = {
     "nll": parse("""
         sep-B/F                   4.432  -      -      -
         asyn-B/F                  4.304  -      -      -
@@ -97,7 +97,7 @@ TABLE1: Mapping[str, Figures] = {
     """),
 }
 
-TABLE2: Figures = parse("""
+TABLE2: PaperValues = parse("""
     L-MCMC-C               3.762  3.773  3.819  3.904
     - prior for actions    3.850  3.861  3.893  3.932
     - prior for positions  4.498  4.513  4.605  4.646
@@ -107,7 +107,7 @@ TABLE2: Figures = parse("""
     L-MCMC                 4.549  4.564  4.617  4.672
 """)
 
-TABLE4: Mapping[str, Figures] = {
+TABLE4: Mapping[str, PaperValues] = {
     "nll": parse("""
         Human Reference    4.022  4.022  4.022  4.022  4.022  4.022
         FLM                4.417  4.479  4.223  4.434  4.727  4.543
@@ -134,13 +134,13 @@ TABLE4: Mapping[str, Figures] = {
     "bleu4_no_bp": parse("L-MCMC-C  70.9  43.1  14.6  70.9  37.6  11.8"),
 }
 
-TABLE5: Figures = parse("""
+TABLE5: PaperValues = parse("""
     LSTM-based     4.272  4.448
     XLNet-based    3.076  3.071
     GPT-2 (small)  3.980  -
 """)
 
-TABLE6: Figures = parse("""
+TABLE6: PaperValues = parse("""
     Human Reference  3.4   4.3   4.3   4.3
     sep-B/F          32.4  -     -     -
     asyn-B/F         39.6  -     -     -
@@ -153,7 +153,7 @@ TABLE6: Figures = parse("""
 """)
 
 # Precision, recall and F1 on the masked-LM, the random and the whole validation set.
-TABLE7: Figures = parse("""
+TABLE7: PaperValues = parse("""
     Copy           0.978  0.993  0.986  0.989  0.996  0.993  0.980  0.994  0.987
     Replacement    0.772  0.462  0.578  0.872  0.801  0.835  0.795  0.519  0.628
     Insertion      0.951  0.893  0.921  0.947  0.894  0.920  0.951  0.893  0.921
@@ -161,7 +161,7 @@ TABLE7: Figures = parse("""
     Macro-average  0.878  0.758  0.807  0.921  0.888  0.904  0.887  0.780  0.825
 """)
 
-# Percent accepted, k = 4, from the authors' logs of ten inputs: the paper prints its acceptance rates as curves alone.
+# Percent accepted, k = 4, from the authors' logs of ten inputs: the paper shows acceptance rates only as curves.
 LOGGED_ACCEPTANCE: Mapping[str, Mapping[str, float]] = {
     "L-MCMC": {"replace": 56.0, "insert": 16.2},
     "L-MCMC-C": {"replace": 77.1, "insert": 38.8},

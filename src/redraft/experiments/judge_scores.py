@@ -1,6 +1,6 @@
-"""The judge's scores, kept by text in a file of their own: a text is scored once, whoever wrote it.
+"""Scores of the judge, cached by text in one file: each text is scored once, whichever system wrote it.
 
-A record holds a text's NLL and, for texts that were read for the two-sample test, its features in half precision.
+A record holds the NLL of a text and, if the two-sample test needs it, its features in half precision.
 """
 
 import base64
@@ -14,73 +14,73 @@ from numpy.typing import NDArray
 
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.evaluate import Judged
-from redraft.evaluation.judge import Reading, Score, load_judge
-from redraft.experiments.outputs import Watch
+from redraft.evaluation.judge import JudgeReading, JudgeScore, load_judge
+from redraft.experiments.run_systems import ProgressListener
 from redraft.models.pull import SOURCES, is_pulled
 from redraft.recipes import RECIPES
 
-UNITS = 5  # of work that a text takes, a step of a chain being one
+UNITS = 5  # units of work per text; a step of a chain is one
 _CHUNK = 64  # texts between two writes
 
 
 def default_judge() -> str | None:
-    """The first judge that was pulled, rather one that decides in no recipe; None where there is none."""
+    """The first judge that was pulled, preferably one that is not the target of a recipe; None if there is none."""
     deciding = {recipe.target for recipe in RECIPES.values()}
     return next((name for name in sorted(SOURCES, key=deciding.__contains__) if is_pulled(name)), None)
 
 
-class Texts(NamedTuple):
-    """What a judge is needed for: texts that it reads with its features, and texts that it only scores."""
+class JudgeTexts(NamedTuple):
+    """Texts for a judge: ``read`` ones need features and a score, ``scored`` ones only a score."""
 
     read: Sequence[str] = ()
     scored: Sequence[str] = ()
 
 
-class Scores:
-    """Scores by text. The file's first line says whose they are."""
+class ScoreFile:
+    """A file of scores by text. Its first line names the judge."""
 
     def __init__(self, path: Path, judge: str):
         self._path, self.judge = path, judge
         self.settings: Mapping[str, str] = {}
-        self._readings: dict[str, Reading] = {}
-        self._read_texts: set[str] = set()  # those whose features were asked for, whether or not the judge has any
+        self._readings: dict[str, JudgeReading] = {}
+        self._read_texts: set[str] = set()  # texts whose features were requested, whether or not the judge has any
         if path.exists():
             self._read()
 
-    def missing(self, texts: Texts) -> list[str]:
-        """The different texts that have no score yet, or no features where they are to be read."""
+    def missing(self, texts: JudgeTexts) -> list[str]:
+        """The distinct texts that lack a score, or the features that they need."""
         unread = [one for one in texts.read if one not in self._read_texts]
         return list(dict.fromkeys([*unread, *(one for one in texts.scored if one not in self._readings)]))
 
     @property
     def judged(self) -> Judged:
-        """Everything that was scored before."""
+        """All scores."""
         return Judged(self._readings, dict(self.settings))
 
-    def add(self, texts: Texts, watch: Watch) -> bool:
-        """Score what is missing; false where it was stopped."""
+    def add(self, texts: JudgeTexts, listener: ProgressListener) -> bool:
+        """Score the missing texts; returns False if stopped."""
         left, read = self.missing(texts), set(texts.read)
         if not left:
             return True
-        watch.say(f"judged by {self.judge}: {len(left)} sentences")
+        listener.say(f"{self.judge} judges {len(left)} sentences")
         judge = load_judge(self.judge)
         if self.settings and self.settings != judge.settings:
             raise OutputError(
-                f"{self._path} holds scores of another {self.judge}; move it away or choose another --out"
+                f"{self._path} holds scores of a different {self.judge}; move it away or choose another --out"
             )
         with self._append() as file:
             if not self.settings:
                 self.settings = judge.settings
                 self._keep(file, [{"settings": judge.settings}])
             for start in range(0, len(left), _CHUNK):
-                if watch.stopped():
+                if listener.stopped():
                     return False
                 chunk = left[start : start + _CHUNK]
-                readings = judge.read(chunk, lambda num: watch.advance(num * UNITS))
+                readings = judge.read(chunk, lambda num: listener.advance(num * UNITS))
                 pairs = list(zip(chunk, readings, strict=True))
                 records = [_record(text, reading, with_features=text in read) for text, reading in pairs]
                 self._keep(file, records)
-                # As the file has them, so that a run that resumes gives the same figures.
+                # Rounded as in the file, so that a resumed run gives the same figures.
                 for record in records:
                     self._take(record)
         return True
@@ -102,7 +102,7 @@ class Scores:
     def _read(self) -> None:
         content = self._path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):  # torn by a kill
+        if len(whole) < len(content):  # truncated by a kill
             self._path.write_bytes(whole)
         try:
             for number, line in enumerate(whole.split(b"\n")[:-1]):
@@ -120,7 +120,7 @@ class Scores:
             self._read_texts.add(record["text"])
 
 
-def _record(text: str, reading: Reading, *, with_features: bool) -> dict[str, Any]:
+def _record(text: str, reading: JudgeReading, *, with_features: bool) -> dict[str, Any]:
     record = {"text": text, "nll": reading.score.nll, "num_tokens": reading.score.num_tokens}
     if not with_features:
         return record
@@ -129,10 +129,10 @@ def _record(text: str, reading: Reading, *, with_features: bool) -> dict[str, An
     return {**record, "features": base64.b64encode(reading.features.astype("<f2").tobytes()).decode()}
 
 
-def _reading(record: Mapping[str, Any]) -> Reading:
-    """A reading from its record; ValueError, KeyError or TypeError where it is none."""
-    score = Score(float(record["nll"]), int(record["num_tokens"]))
-    return Reading(score, _features(record.get("features")))
+def _reading(record: Mapping[str, Any]) -> JudgeReading:
+    """Parse a record; raises ValueError, KeyError or TypeError if it is invalid."""
+    score = JudgeScore(float(record["nll"]), int(record["num_tokens"]))
+    return JudgeReading(score, _features(record.get("features")))
 
 
 def _features(given: str | None) -> NDArray[np.float32] | None:

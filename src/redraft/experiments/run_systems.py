@@ -1,0 +1,147 @@
+"""Running systems on test sets: existing outputs are kept, missing ones are written. A kill loses one batch at most."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from redraft import batch
+from redraft.batch import Input, key_of
+from redraft.drafts import Author, Settings
+from redraft.errors import InputError, OutputError
+from redraft.evaluation.outputs import SystemOutput, output_of, records_of
+from redraft.experiments.config import ReproduceConfig
+from redraft.experiments.inputs import TestSets
+from redraft.experiments.systems import SYSTEMS, open_system, steps_of
+from redraft.models.pack import Pack
+
+OutputRecord = Mapping[str, Any]
+
+
+class ProgressListener(Protocol):
+    """Receives the progress of a run and can stop it. A unit of work is a step of a chain, or takes as long."""
+
+    def begin(self, units: int) -> None: ...
+
+    def say(self, what: str) -> None: ...
+
+    def advance(self, units: int) -> None: ...
+
+    def stopped(self) -> bool: ...
+
+
+@dataclass(frozen=True, order=True)
+class Job:
+    """A system on a test set."""
+
+    system: str
+    set: str
+
+
+def units_missing(config: ReproduceConfig, jobs: Iterable[Job], sets: TestSets) -> int:
+    """Units of work that are left. Files are only read; they are validated when they are written to."""
+    return sum(
+        len(_left(sets[job.set], _peek(config.outputs(job.system, job.set))))
+        * _units(config.settings(steps_of(SYSTEMS[job.system])))
+        for job in jobs
+    )
+
+
+def is_complete(config: ReproduceConfig, job: Job, sets: TestSets) -> bool:
+    """Whether a system has an output for every input of a test set."""
+    return not _left(sets[job.set], _peek(config.outputs(job.system, job.set)))
+
+
+def _units(settings: Settings) -> int:
+    """Units of work per input: its steps, or 1 for a system without steps."""
+    return settings.steps or 1
+
+
+def write_missing(
+    config: ReproduceConfig, jobs: Sequence[Job], sets: TestSets, pack: Pack, listener: ProgressListener
+) -> bool:
+    """Write missing outputs, opening each system at most once; returns False if stopped."""
+    for name in dict.fromkeys(job.system for job in jobs):
+        author: Author | None = None
+        for job in (one for one in jobs if one.system == name):
+            path = config.outputs(job.system, job.set)
+            author = author or open_system(SYSTEMS[name], pack)
+            if not _left(sets[job.set], kept := _peek(path)):
+                batch.refuse_other_settings(author, config.settings(steps_of(SYSTEMS[name])), kept, path)
+            elif not _write_set(config, author, sets[job.set], job, listener):
+                return False
+    return True
+
+
+def _write_set(
+    config: ReproduceConfig, author: Author, inputs: Sequence[Input], job: Job, listener: ProgressListener
+) -> bool:
+    path, settings = config.outputs(job.system, job.set), config.settings(steps_of(SYSTEMS[job.system]))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {path.parent}: {error.strerror}") from error
+    reported = 0
+
+    def advance(num: int) -> bool:
+        nonlocal reported
+        reported += num
+        listener.advance(num)
+        return not listener.stopped()
+
+    def done(num: int) -> None:  # a system that does not report each step has reported too little
+        nonlocal reported
+        listener.advance(num * _units(settings) - reported)
+        reported = 0
+
+    with batch.results(path) as (file, kept):
+        batch.refuse_other_settings(author, settings, kept, path)
+        left = _left(inputs, kept)
+        listener.say(f"{job.system} on {job.set}: {len(left)} of {len(inputs)} inputs")
+        return batch.work(author, settings, left, file, trace=True, goes_on=advance, done=done)
+
+
+def _left(inputs: Sequence[Input], kept: Iterable[OutputRecord]) -> list[Input]:
+    done = {key_of(line["id"]) for line in kept}
+    return [item for item in inputs if item.key not in done]
+
+
+def _peek(path: Path) -> list[OutputRecord]:
+    """The readable records of an output file, without a lock."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+        found = [json.loads(line) for line in lines]
+    except (OSError, ValueError):
+        return []
+    return [line for line in found if isinstance(line, dict) and "id" in line]
+
+
+def records(path: Path, inputs: Sequence[Input]) -> list[OutputRecord]:
+    """The records of a system in the order of the test set; records of other inputs are ignored."""
+    found: dict[str, OutputRecord] = {}
+    for where, record in records_of(path):
+        key = key_of(record.get("id"))
+        if key in found:
+            raise InputError(f"{where}: id {record.get('id')!r} occurs twice; keep one line for each id")
+        found[key] = record
+    if missing := [item for item in inputs if item.key not in found]:
+        raise InputError(f"{path} lacks id {missing[0].id!r} ({len(missing)} in all); run redraft reproduce again")
+    chosen = [found[item.key] for item in inputs]
+    if other := [item for item, record in zip(inputs, chosen, strict=True) if record.get("input") != item.given]:
+        raise InputError(f"{path} holds id {other[0].id!r} for another input; choose another --out")
+    return chosen
+
+
+def outputs_after(records: Sequence[OutputRecord], steps: int, path: Path) -> list[SystemOutput]:
+    """The outputs of the recorded chains after some steps."""
+    return [output_of(_after(record, steps, path), str(path)) for record in records]
+
+
+def _after(record: OutputRecord, steps: int, path: Path) -> OutputRecord:
+    if record.get("steps") == steps or "earlier" not in record:  # a system without steps has only one output
+        return record
+    for earlier in record["earlier"]:
+        if earlier["steps"] == steps:
+            return {"id": record["id"], "text": earlier["text"], "steps": steps, "input": record["input"]}
+    raise InputError(f"{path} has no draft after {steps} steps; choose another --out")
