@@ -10,6 +10,7 @@ import click
 from redraft.app.options import RECIPES, Options, target_options
 from redraft.app.sections import OUTPUT, SAMPLING, SectionCommand, SectionOption
 from redraft.errors import InputError
+from redraft.extras import require
 
 
 def _option(section: str, *names: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -55,6 +56,7 @@ def diagnose(words: tuple[str, ...], thin: int, out: Path | None, options: Optio
         raise InputError(f"--thin must be at least 1, not {thin}")
     if chains < 2 or steps < 16 * thin:
         raise InputError(f"use at least 2 chains and {16 * thin} steps, not {chains} and {steps}")
+    require("eval", "arviz", "matplotlib")
     from redraft.app.draws import draw
     from redraft.diagnostics import diagnose as examine
     from redraft.diagnostics import plot

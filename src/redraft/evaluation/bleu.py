@@ -12,6 +12,7 @@ import numpy as np
 
 from redraft.evaluation.metric import Metric, mean
 from redraft.evaluation.ngrams import Words
+from redraft.extras import extra
 from redraft.numerics import Array
 
 MAX_ORDER = 4
@@ -29,7 +30,8 @@ def bleu(outputs: Sequence[Words], references: Sequence[Words]) -> list[Metric]:
 
 def bleu_statistics(outputs: Sequence[Words], references: Sequence[Words]) -> Array:
     """Rows of: length, reference's length, matches of each order, n-grams of each order."""
-    from sacrebleu.metrics.bleu import BLEU
+    with extra("eval"):
+        from sacrebleu.metrics.bleu import BLEU
 
     # Only the counts are taken; the effective order keeps sacrebleu from warning about its own sentence score.
     scorer = BLEU(tokenize="none", max_ngram_order=MAX_ORDER, effective_order=True)
@@ -56,7 +58,8 @@ def _sentence_level(statistics: Array, order: int, penalty: bool) -> Metric:
 
 def _scores(order: int, penalty: bool, smooth: str) -> Callable[[Array], Array]:
     """From rows of counts to scores in percent."""
-    from sacrebleu.metrics.bleu import BLEU
+    with extra("eval"):
+        from sacrebleu.metrics.bleu import BLEU
 
     def score(row: list[int]) -> float:
         length, reference_length = row[:2]
@@ -75,7 +78,8 @@ def _scores(order: int, penalty: bool, smooth: str) -> Callable[[Array], Array]:
 
 
 def _settings(order: int, penalty: bool, smooth: str) -> dict[str, str]:
-    from sacrebleu import __version__
+    with extra("eval"):
+        from sacrebleu import __version__
 
     return {
         "order": str(order),

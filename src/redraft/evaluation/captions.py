@@ -13,6 +13,7 @@ import numpy as np
 from redraft import text
 from redraft.evaluation.metric import Metric, mean, share
 from redraft.evaluation.ngrams import Ngram, Words, ngram_counts
+from redraft.extras import extra
 from redraft.numerics import Array
 from redraft.sentence import Constraints
 
@@ -38,7 +39,8 @@ def captions(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) ->
 
 def coverage_forms(outputs: Sequence[Words], constraints: Sequence[Constraints]) -> list[Metric]:
     """Percent of keywords of which any inflected form occurs, and of outputs in which all do; none without keywords."""
-    from lemminflect import __version__  # type: ignore[import-untyped]
+    with extra("eval"):
+        from lemminflect import __version__  # type: ignore[import-untyped]
 
     if not any(one.keywords for one in constraints):
         return []
@@ -153,7 +155,8 @@ def _found_forms(words: Words, keywords: Iterable[str]) -> list[bool]:
 @lru_cache(maxsize=1 << 16)
 def forms(word: str) -> frozenset[str]:
     """A word in lower case with all inflected forms of whatever it may be a form of."""
-    from lemminflect import getAllInflections, getAllInflectionsOOV, getAllLemmas
+    with extra("eval"):
+        from lemminflect import getAllInflections, getAllInflectionsOOV, getAllLemmas
 
     own = word.lower()
     lemmas = {own, *(lemma for several in getAllLemmas(own).values() for lemma in several)}

@@ -11,6 +11,7 @@ from redraft.experiments.bench import Bench
 from redraft.experiments.outputs import HUMAN
 from redraft.experiments.pages import heading
 from redraft.experiments.result import CLOSEST, Grid, Group, Result, Row
+from redraft.extras import extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,7 +104,8 @@ def colour_of(index: int) -> str:
 
 
 def _legend(columns: Sequence[str]) -> list[Any]:
-    from matplotlib.lines import Line2D
+    with extra("eval"):
+        from matplotlib.lines import Line2D
 
     kinds = [
         Line2D([], [], color=_GREY, marker="o", linewidth=1.5, label="ours, 95 % interval"),
@@ -113,7 +115,8 @@ def _legend(columns: Sequence[str]) -> list[Any]:
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    from matplotlib.figure import Figure
+    with extra("eval"):
+        from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
