@@ -6,9 +6,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import redraft
 from redraft.app.cli import cli
 from redraft.app.options import RECIPES
 from redraft.app.sections import SectionCommand
+from redraft.errors import InputError
 
 
 def _help(*command: str) -> str:
@@ -44,10 +46,11 @@ def test_every_option_is_shown_once_and_described() -> None:
 
 
 def test_the_listed_recipes_are_the_real_ones() -> None:
-    from redraft import recipes
-
-    assert sorted(RECIPES) == sorted(recipes.RECIPES)
-    assert all(name in _help("generate") for name in recipes.RECIPES)
+    with pytest.raises(InputError, match="choose one of: ") as refused:
+        redraft.load(recipe="no such recipe")
+    real = str(refused.value).partition("choose one of: ")[2].split(", ")
+    assert sorted(RECIPES) == sorted(real)
+    assert all(name in _help("generate") for name in real)
 
 
 def test_commands_are_grouped_with_examples() -> None:

@@ -1,6 +1,7 @@
 """The documentation is true: its Python runs, its commands exist, its links lead somewhere."""
 
 import ast
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from redraft.app.cli import cli
 from tests.docs.pages import PAGES, ROOT, anchors, blocks, links
 
-_DOCS = ROOT / "docs"
+_DOCS, _SOURCES = ROOT / "docs", ROOT / "src" / "redraft"
 _RUN = [_DOCS / "tutorial.md", *sorted((_DOCS / "how-to").glob("*.md"))]
 
 
@@ -88,3 +89,16 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{_name(page)} links to {link}, which does not exist"
         if anchor:
             assert anchor in anchors(target), f"{_name(page)} links to {link}, which has no such heading"
+
+
+# Pages about the code. Results and decisions may name files as they were at the time.
+_CODE = [_DOCS / "walk.md", _DOCS / "paper-to-code.md", _DOCS / "kernels.md", *sorted((_DOCS / "how-to").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", _CODE, ids=_name)
+def test_named_files_exist(page: Path) -> None:
+    named = set(
+        re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py|(?:tests|benchmarks)(?:/[a-z_]+)*)`", page.read_text(encoding="utf-8"))
+    )
+    missing = [one for one in sorted(named) if not any((root / one).exists() for root in (ROOT, _SOURCES))]
+    assert not missing, f"{_name(page)} names files that do not exist: {', '.join(missing)}"
