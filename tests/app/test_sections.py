@@ -65,6 +65,7 @@ def test_commands_are_grouped_with_examples() -> None:
         (["genrate", "dog"], "There is no command 'genrate'. Did you mean 'generate'?"),
         (["zzz"], "There is no command 'zzz'."),
         (["generate", "--sed", "1"], "--seed"),
+        (["train", "clasifier"], "Did you mean 'classifier'?"),
     ],
 )
 def test_unknown_names_are_answered_with_close_ones(given: list[str], message: str) -> None:

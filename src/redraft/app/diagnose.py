@@ -1,20 +1,14 @@
 """redraft diagnose."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from redraft.app.options import RECIPES, Options, target_options
-from redraft.app.sections import OUTPUT, SAMPLING, SectionCommand, SectionOption
+from redraft.app.sections import OUTPUT, SAMPLING, SectionCommand, option
 from redraft.errors import InputError
 from redraft.extras import require
-
-
-def _option(section: str, *names: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option(*names, cls=SectionOption, section=section, **settings)
 
 
 @click.command(
@@ -26,8 +20,8 @@ def _option(section: str, *names: str, **settings: Any) -> Callable[[Callable[..
     ),
 )
 @click.argument("words", nargs=-1, required=True, metavar="WORD... | TEMPLATE")
-@_option(SAMPLING, "--chains", type=int, default=8, show_default=True, metavar="N", help="Chains to compare.")
-@_option(
+@option(SAMPLING, "--chains", type=int, default=8, show_default=True, metavar="N", help="Chains to compare.")
+@option(
     SAMPLING,
     "--steps",
     type=int,
@@ -36,9 +30,9 @@ def _option(section: str, *names: str, **settings: Any) -> Callable[[Callable[..
     metavar="N",
     help="Steps of each chain; the first half is discarded.",
 )
-@_option(SAMPLING, "--thin", type=int, default=1, show_default=True, metavar="STEPS", help="Steps between draws.")
-@_option(SAMPLING, "--seed", type=int, metavar="N", help="Seed of the random draws, for the same chains again.")
-@_option(
+@option(SAMPLING, "--thin", type=int, default=1, show_default=True, metavar="STEPS", help="Steps between draws.")
+@option(SAMPLING, "--seed", type=int, metavar="N", help="Seed of the random draws, for the same chains again.")
+@option(
     OUTPUT,
     "--out",
     type=click.Path(path_type=Path),

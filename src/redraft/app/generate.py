@@ -2,27 +2,25 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import click
 
 from redraft.app.options import RECIPES, Options, writing_options
-from redraft.app.sections import SAMPLING, SectionCommand, SectionOption
+from redraft.app.sections import SAMPLING, Command, SectionCommand, option
 from redraft.errors import InputError
 from redraft.interrupt import stop_on_interrupt
 
 _RECIPES = {"Recipes": RECIPES}
 
 
-def _sample_options(command: Callable[..., None]) -> Callable[..., None]:
+def _sample_options(command: Command) -> Command:
     for name, metavar, explanation in (
         ("--thin", "STEPS", "Steps between samples. Default: 10."),
         ("--burn-in", "STEPS", "Steps before the first sample. Default: 200."),
         ("--samples", "N", "Give N samples per chain from the target distribution instead of drafts."),
     ):
-        option = click.option(name, cls=SectionOption, section=SAMPLING, type=int, metavar=metavar, help=explanation)
-        command = option(command)
+        command = option(SAMPLING, name, type=int, metavar=metavar, help=explanation)(command)
     return command
 
 

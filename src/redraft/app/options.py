@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redraft.app.sections import HOW, MODELS, OUTPUT, SAMPLING, WHAT, SectionOption
+from redraft.app.sections import HOW, MODELS, OUTPUT, SAMPLING, WHAT, Command, option
 from redraft.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,8 +111,6 @@ def _word_and_weight(given: str) -> tuple[str, float]:
         raise InputError(f"--prefer takes WORD=WEIGHT with a number, for example river=2, not {given!r}") from error
 
 
-_Command = Callable[..., None]
-
 # The recipes as help pages list them. A copy, because redraft.recipes imports torch; a test compares the names.
 RECIPES = {
     "infiller": "SmolLM2, trained to fill gaps, writes several sentences; the best one wins",
@@ -129,13 +127,9 @@ RECIPES = {
 }
 
 
-def _option(section: str, *names: str, **settings: Any) -> Callable[[_Command], _Command]:
-    return click.option(*names, cls=SectionOption, section=section, **settings)
-
-
 # The options that define the target distribution, for writing and for diagnosing.
 _TARGET = (
-    _option(
+    option(
         WHAT,
         "--order",
         type=click.Choice(["given", "any"]),
@@ -143,18 +137,18 @@ _TARGET = (
         show_default=True,
         help="Keep the words in the given order, or allow any order.",
     ),
-    _option(WHAT, "--ban", multiple=True, metavar="WORD", help="A word or phrase that must not occur. Repeatable."),
-    _option(WHAT, "--min-words", type=int, metavar="N", help="Fewest words; punctuation does not count."),
-    _option(
+    option(WHAT, "--ban", multiple=True, metavar="WORD", help="A word or phrase that must not occur. Repeatable."),
+    option(WHAT, "--min-words", type=int, metavar="N", help="Fewest words; punctuation does not count."),
+    option(
         WHAT,
         "--max-words",
         type=int,
         metavar="N",
         help="Most words; punctuation counts. Default: 25, or 10 more than are given if that is larger.",
     ),
-    _option(WHAT, "--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word more likely. Repeatable."),
-    _option(WHAT, "--prefer-length", type=int, metavar="N", help="Make lengths near N words more likely."),
-    _option(
+    option(WHAT, "--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word more likely. Repeatable."),
+    option(WHAT, "--prefer-length", type=int, metavar="N", help="Make lengths near N words more likely."),
+    option(
         WHAT,
         "--repetition-penalty",
         type=float,
@@ -162,20 +156,20 @@ _TARGET = (
         metavar="W",
         help="Make repeated words less likely. Default: 0, no penalty.",
     ),
-    _option(
+    option(
         WHAT,
         "--context",
         default="",
         metavar="TEXT",
         help="Text that comes before the sentence. Needs a causal model: smollm2 or a --target.",
     ),
-    _option(
+    option(
         WHAT,
         "--style",
         metavar="NAME",
         help="The kind of text to write: News, Article or Scene. Only for the recipe infiller.",
     ),
-    _option(
+    option(
         HOW,
         "--temperature",
         type=float,
@@ -183,27 +177,27 @@ _TARGET = (
         show_default=True,
         help="Above 1 for bolder text, below 1 for safer text.",
     ),
-    _option(
+    option(
         HOW,
         "--particles",
         type=int,
         metavar="N",
         help="Sentences that the recipe infiller writes and chooses from. Default: 24.",
     ),
-    _option(
+    option(
         MODELS,
         "--recipe",
         metavar="NAME",
         help="The system that writes. Default: the best one for the models at hand; see Recipes below.",
     ),
-    _option(MODELS, "--pack", metavar="NAME|DIR", help="The models to use. Default: english, which is included."),
-    _option(
+    option(MODELS, "--pack", metavar="NAME|DIR", help="The models to use. Default: english, which is included."),
+    option(
         MODELS,
         "--target",
         metavar="MODEL",
         help="A causal language model that scores the sentences: smollm2, a hub name or a path.",
     ),
-    _option(
+    option(
         MODELS,
         "--generator",
         type=click.Choice(["forward", "backward", "both", "masked"]),
@@ -211,14 +205,14 @@ _TARGET = (
         help="The model that proposes words: forward, backward, both (their product), or masked (an XLNet that "
         "reads both sides). Default: both.",
     ),
-    _option(
+    option(
         MODELS,
         "--candidates",
         type=int,
         metavar="K",
         help="Words to consider in each step, K in the paper. Default: 50.",
     ),
-    _option(
+    option(
         MODELS,
         "--scored",
         type=int,
@@ -228,37 +222,37 @@ _TARGET = (
 )
 # The options of writing.
 _WRITING = (
-    _option(
+    option(
         HOW,
         "--steps",
         type=int,
         metavar="N",
         help="Revisions to try. Default: 200, or 10 with a causal model, which starts from a beam search.",
     ),
-    _option(
+    option(
         HOW, "--chains", type=int, default=1, show_default=True, metavar="N", help="Chains to run; the best draft wins."
     ),
-    _option(HOW, "--seed", type=int, metavar="N", help="Seed of the random draws, for the same result again."),
-    _option(HOW, "--time-limit", type=float, metavar="SECONDS", help="Stop then and give the best draft so far."),
-    _option(
+    option(HOW, "--seed", type=int, metavar="N", help="Seed of the random draws, for the same result again."),
+    option(HOW, "--time-limit", type=float, metavar="SECONDS", help="Stop then and give the best draft so far."),
+    option(
         OUTPUT, "--num", type=int, default=1, show_default=True, metavar="N", help="How many different drafts to give."
     ),
-    _option(OUTPUT, "--trace", is_flag=True, help="Show every revision."),
-    _option(OUTPUT, "--json", "as_json", is_flag=True, help="Print the result as JSON."),
-    _option(
+    option(OUTPUT, "--trace", is_flag=True, help="Show every revision."),
+    option(OUTPUT, "--json", "as_json", is_flag=True, help="Print the result as JSON."),
+    option(
         OUTPUT,
         "--input",
         metavar="FILE|-",
         help="Read one input per line: words, a template, or a JSON object. - is standard input.",
     ),
-    _option(
+    option(
         OUTPUT,
         "--output",
         metavar="FILE",
         help="Write the results of --input here, one JSON line each. An interrupted run resumes.",
     ),
-    _option(OUTPUT, "--batch", type=int, default=32, show_default=True, metavar="N", help="Inputs to work on at once."),
-    _option(
+    option(OUTPUT, "--batch", type=int, default=32, show_default=True, metavar="N", help="Inputs to work on at once."),
+    option(
         SAMPLING,
         "--kernel",
         type=click.Choice(["paper", "exact"]),
@@ -267,22 +261,22 @@ _WRITING = (
 )
 
 
-def target_options(command: _Command) -> _Command:
+def target_options(command: Command) -> Command:
     """Add the options of the target. The command receives them, and its own of the same names, as one ``Options``."""
     return _gathered(command, _TARGET)
 
 
-def writing_options(command: _Command) -> _Command:
+def writing_options(command: Command) -> Command:
     """Add all shared options; the command receives them as one ``Options``."""
     return _gathered(command, (*_TARGET, *_WRITING))
 
 
-def _gathered(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:
+def _gathered(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
     def run(**arguments: Any) -> None:
         given = {name: arguments.pop(name) for name in Options.__dataclass_fields__ if name in arguments}
         command(**arguments, options=Options(**given))
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    for option in reversed(options):
-        run = option(run)
+    for add in reversed(options):
+        run = add(run)
     return run

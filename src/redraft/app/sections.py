@@ -1,7 +1,7 @@
 """Help pages in sections: options and commands under headings, examples, and lists of names."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -16,6 +16,7 @@ _SECTIONS = (WHAT, HOW, OUTPUT, MODELS, SAMPLING)
 _OTHER = "Options"
 
 Example = tuple[str, str]  # a command line, and what it does
+Command = Callable[..., None]  # the function of a command
 
 
 class SectionOption(click.Option):
@@ -24,6 +25,11 @@ class SectionOption(click.Option):
     def __init__(self, *args: Any, section: str = _OTHER, **settings: Any):
         super().__init__(*args, **settings)
         self.section = section
+
+
+def option(section: str, *names: str, **settings: Any) -> Callable[[Command], Command]:
+    """Add an option to a command, as ``click.option`` does, under a heading of its help page."""
+    return click.option(*names, cls=SectionOption, section=section, **settings)
 
 
 class SectionCommand(click.Command):
