@@ -11,6 +11,7 @@ import click
 
 from redraft.app.sections import SectionCommand
 from redraft.errors import InputError, RedraftError
+from redraft.extras import require
 
 if TYPE_CHECKING:
     from redraft.evaluation.evaluate import Judged, Material, Omission
@@ -63,6 +64,7 @@ def evaluate(
     """
     if draws < 1 or seed < 0:
         raise InputError(f"--draws must be at least 1 and --seed at least 0, not {draws} and {seed}")
+    require("eval", "lemminflect", "sacrebleu", "sklearn")
     from redraft.evaluation.evaluate import differences, figures, metrics_of
     from redraft.evaluation.metric import Bootstrap
     from redraft.evaluation.outputs import in_order_of, read_outputs

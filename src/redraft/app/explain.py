@@ -8,6 +8,7 @@ import click
 
 from redraft.app.sections import SectionCommand
 from redraft.errors import InputError
+from redraft.extras import require
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -51,8 +52,10 @@ def explain(draft: str, folder: Path | None, pack: str | None, keywords: tuple[s
     from redraft import text
     from redraft.predict.heat_map import draw, prior_table
 
-    if out is not None and out.suffix.lower() != ".png":
-        raise InputError(f"{out} must end in .png")
+    if out is not None:
+        if out.suffix.lower() != ".png":
+            raise InputError(f"{out} must end in .png")
+        require("eval", "matplotlib")
     words = tuple(text.tokenise(draft))
     if not words:
         raise InputError("the draft is empty; give some words")
