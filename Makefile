@@ -1,10 +1,10 @@
-# make demo | test | check | bench | pack CORPUS=dir; each sets up .venv first.
+# make demo | test | check | docs | bench | pack CORPUS=dir; each sets up .venv first.
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 OUT ?= pack-training
 
-.PHONY: demo test check bench pack clean
+.PHONY: demo test check docs bench pack clean
 
 demo: $(READY)
 	-$(VENV)/bin/redraft pull smollm2
@@ -20,12 +20,16 @@ check: $(READY)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m pytest tests/test_imports.py
 
+# The site, in build/site. Broken links and references are errors.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+
 bench: $(READY)
 	$(VENV)/bin/python benchmarks/sampler.py
 	$(VENV)/bin/python benchmarks/xlnet.py
 
 pack: $(READY)
-	@test -n "$(CORPUS)" || { echo "say which text to train on: make pack CORPUS=folder" >&2; exit 2; }
+	@test -n "$(CORPUS)" || { echo "give a folder of text to train on: make pack CORPUS=folder" >&2; exit 2; }
 	$(VENV)/bin/redraft train pack --corpus "$(CORPUS)" --out "$(OUT)" $(if $(ABOUT),--about "$(ABOUT)")
 
 $(READY): pyproject.toml constraints.txt

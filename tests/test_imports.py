@@ -9,7 +9,8 @@ import redraft
 
 _ROOT = Path(redraft.__file__).parent
 _LAYERS = (
-    ("errors", "version", "files", "interrupt", "text", "stopwords", "numerics", "sentence", "stretches", "corpus"),
+    ("errors", "extras", "version", "files", "interrupt", "text", "stopwords", "numerics", "sentence", "stretches"),
+    ("corpus",),
     ("models",),
     ("predict", "revise", "target", "draft", "baselines", "synthesis", "evaluation"),
     ("sampler", "drafting", "training"),

@@ -10,6 +10,7 @@ import numpy as np
 
 from redraft import text
 from redraft.errors import OutputError
+from redraft.extras import extra
 from redraft.numerics import Array
 from redraft.sampling import Draw, Samples
 from redraft.sentence import FREE, Action, num_words
@@ -108,14 +109,16 @@ def _r_hat_and_ess(arviz: Any, values: Array) -> tuple[float, float]:
 def _arviz() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # arviz announces its next version on import
-        import arviz
+        with extra("eval"):
+            import arviz
 
     return arviz
 
 
 def plot(samples: Samples, path: Path) -> None:
     """Traces and autocorrelations of log-probability and length, as a picture."""
-    import matplotlib
+    with extra("eval"):
+        import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot

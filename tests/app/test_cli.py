@@ -121,7 +121,7 @@ def test_bad_lines_are_named_and_the_others_done(run: Any, tmp_path: Path) -> No
     errors = [line for line in result.stderr.splitlines() if "line" in line]
     assert [line.split(":")[1].strip() for line in errors] == [f"line {i}" for i in range(2, 7)]
     assert "unknown key 'keyword'" in errors[0]
-    assert "stands on line 1 already" in errors[4]
+    assert "was used on line 1 already" in errors[4]
 
 
 def test_results_of_other_settings_are_not_mixed(run: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""redraft generate --input: many inputs, one JSON line each; a run that was stopped goes on where it was."""
+"""redraft generate --input: many inputs, one JSON line each. An interrupted run resumes."""
 
 import json
 import re
@@ -24,10 +24,10 @@ _WORD_OR_PHRASE = re.compile(r'"([^"]+)"|(\S+)')
 
 
 def run_batch(options: Options) -> None:
-    """Work through ``--input``. Lines that cannot be used are named, all others are done, and the exit status is 2."""
+    """Write for every line of ``--input``. Invalid lines are reported and skipped; the exit status is then 2."""
     if options.batch < 1:
         raise InputError(f"--batch must be at least 1, not {options.batch}")
-    settings = options.settings()  # refuse what cannot be before anything is read
+    settings = options.settings()  # refuse wrong settings before anything is read
     inputs, num_bad = parse_lines(_lines(options.input or "-"), options.defaults())
     with _results(options.output) as (file, kept):
         done = {key_of(line["id"]) for line in kept}
@@ -57,17 +57,17 @@ def run_batch(options: Options) -> None:
                     done=bar.done,
                 )
             if not finished:
-                again = "; run the same command again to go on" if options.output else ""
+                again = "; run the same command again to resume" if options.output else ""
                 print(f"redraft: stopped{again}", file=sys.stderr)
                 sys.exit(130)
         elif inputs:
-            print(f"redraft: all {len(inputs)} results are in {options.output} already", file=sys.stderr)
+            print(f"redraft: all {len(inputs)} results are in {options.output} already; nothing to do", file=sys.stderr)
     if num_bad:
         sys.exit(2)
 
 
 def parse_lines(lines: Iterable[str], defaults: dict[str, Any]) -> tuple[list[Input], int]:
-    """The inputs of a file, and how many lines were refused; each of those is told on standard error."""
+    """Parse the lines of a file. Return the inputs and the number of invalid lines, which standard error names."""
     inputs: list[Input] = []
     seen: dict[str, int] = {}
     num_bad = 0
@@ -77,7 +77,7 @@ def parse_lines(lines: Iterable[str], defaults: dict[str, Any]) -> tuple[list[In
         try:
             item = parse_line(number, line, defaults)
             if (first := seen.setdefault(item.key, number)) != number:
-                raise InputError(f"the id {item.id!r} stands on line {first} already")
+                raise InputError(f"the id {item.id!r} was used on line {first} already")
         except RedraftError as error:
             num_bad += 1
             click.echo(f"redraft: line {number}: {error}", err=True)
@@ -87,7 +87,7 @@ def parse_lines(lines: Iterable[str], defaults: dict[str, Any]) -> tuple[list[In
 
 
 def parse_line(number: int, line: str, defaults: dict[str, Any]) -> Input:
-    """An input from a JSON object, a template, or words with phrases in double quotes."""
+    """Parse a JSON object, a template, or words with phrases in double quotes."""
     if line.lstrip().startswith("{"):
         try:
             given = json.loads(line)
@@ -101,7 +101,7 @@ def parse_line(number: int, line: str, defaults: dict[str, Any]) -> Input:
     try:
         json.dumps(whole, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"not Unicode text: it holds half a letter ({error.object[error.start]!r})") from error
+        raise InputError(f"not Unicode text: it contains a lone surrogate ({error.object[error.start]!r})") from error
     return Input(number, given.get("id", number), whole, constraints_of(whole))
 
 
@@ -117,7 +117,7 @@ def _lines(name: str) -> Iterator[str]:
 
 @contextmanager
 def _results(name: str | None) -> Iterator[tuple[IO[str], list[dict[str, Any]]]]:
-    """Where results go, and the results that are there already."""
+    """Open the results file, and read the results that it has already."""
     if name is None or name == "-":
         yield sys.stdout, []
         return
@@ -126,7 +126,7 @@ def _results(name: str | None) -> Iterator[tuple[IO[str], list[dict[str, Any]]]]
 
 
 class _Bar:
-    """A progress bar over inputs that moves with every step of a batch; nothing where nobody looks."""
+    """A progress bar over inputs that moves with every step of a batch. Silent unless standard error is a terminal."""
 
     def __init__(self, total: int, done: int, steps: int):
         console = Console(stderr=True)
@@ -142,7 +142,7 @@ class _Bar:
         self._progress.stop()
 
     def step(self, num: int) -> None:
-        """So many inputs take a step."""
+        """Record a step of ``num`` inputs."""
         if self._steps:
             self._part += num / self._steps
             self._progress.update(self._task, completed=self._num_done + self._part)

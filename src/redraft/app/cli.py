@@ -5,24 +5,41 @@ import sys
 
 import click
 
+from redraft.app.sections import suggestion, write_examples
 from redraft.errors import RedraftError
 from redraft.version import VERSION
 
-# Name of each command and where it lives.
-_COMMANDS = {
-    "generate": "redraft.app.generate:generate",
-    "infill": "redraft.app.generate:infill",
-    "diagnose": "redraft.app.diagnose:diagnose",
-    "explain": "redraft.app.explain:explain",
-    "evaluate": "redraft.app.evaluate:evaluate",
-    "testset": "redraft.app.evaluate:testset",
-    "reproduce": "redraft.app.reproduce:reproduce",
-    "report": "redraft.app.reproduce:report",
-    "synthesize": "redraft.app.synthesize:synthesize",
-    "pull": "redraft.app.pull:pull",
-    "packs": "redraft.app.packs:packs",
-    "train": "redraft.app.train:train",
+# The commands by the heading of the help page, and where each lives.
+_SECTIONS = {
+    "Write": {
+        "generate": "redraft.app.generate:generate",
+        "infill": "redraft.app.generate:infill",
+    },
+    "Understand": {
+        "explain": "redraft.app.explain:explain",
+        "diagnose": "redraft.app.diagnose:diagnose",
+    },
+    "Measure": {
+        "evaluate": "redraft.app.evaluate:evaluate",
+        "testset": "redraft.app.evaluate:testset",
+        "reproduce": "redraft.app.reproduce:reproduce",
+        "report": "redraft.app.reproduce:report",
+    },
+    "Models": {
+        "pull": "redraft.app.pull:pull",
+        "packs": "redraft.app.packs:packs",
+        "synthesize": "redraft.app.synthesize:synthesize",
+        "train": "redraft.app.train:train",
+    },
 }
+_COMMANDS = {name: place for commands in _SECTIONS.values() for name, place in commands.items()}
+
+_EXAMPLES = (
+    ('redraft generate dog "old park" ball', "Write a sentence with two words and a phrase"),
+    ('redraft infill "The mayor said ___ in the city ."', "Fill a blank"),
+    ("redraft pull smollm2", "Fetch the model that writes the best text (93 MB, once)"),
+    ("redraft generate --help", "Show the options of a command"),
+)
 
 
 class _Commands(click.Group):
@@ -36,6 +53,26 @@ class _Commands(click.Group):
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        # An option in the place of a command is left to click, which names it.
+        if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
+            ctx.fail(f"There is no command {args[0]!r}.{suggestion(args[0], _COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, _COMMANDS))
+        for heading, names in _SECTIONS.items():
+            commands = {name: self.get_command(ctx, name) for name in names}
+            limit = formatter.width - width - 6
+            rows = [(name.ljust(width), one.get_short_help_str(limit)) for name, one in commands.items() if one]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, _EXAMPLES)
+
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, message="redraft %(version)s")
@@ -44,7 +81,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; an error that is the person's to mend is one line and exit status 2."""
+    """Run the command line. A user error prints one line and exits with status 2."""
     try:
         cli(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Draws from the target that a person asked for."""
+"""Samples from the target, for generate --samples and diagnose."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from redraft.writer import Writer
 
 
 class Drawn(NamedTuple):
-    """Draws, what they were held to, and the name of what they were drawn from."""
+    """Samples, their constraints, and the name of their target."""
 
     samples: Samples
     constraints: Constraints
@@ -22,7 +22,7 @@ class Drawn(NamedTuple):
 
 
 def draw(given: Mapping[str, object], options: Options, *, num: int, burn_in: int, thin: int) -> Drawn:
-    """Draw with a line that tells the step; an interrupt leaves what was drawn until then."""
+    """Draw samples and show the step. An interrupt returns the samples drawn so far."""
     constraints = constraints_of({**options.defaults(), **given})
     writer = options.writer(many_steps=True)
     if not isinstance(writer, Writer):

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redraft.app.sections import SectionCommand
 from redraft.errors import InputError, RedraftError
+from redraft.extras import require
 
 if TYPE_CHECKING:
     from redraft.evaluation.evaluate import Judged, Material, Omission
@@ -22,17 +24,26 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path)
 
 
-@click.command()
+@click.command(
+    cls=SectionCommand,
+    examples=(
+        ("redraft evaluate drafts.jsonl", "Measure coverage, diversity and repetition"),
+        ("redraft evaluate drafts.jsonl --judge gemma-270m", "Measure fluency too, with a model that was pulled"),
+        ("redraft evaluate ours.jsonl --compare theirs.jsonl", "Compare two systems on the same inputs"),
+    ),
+)
 @click.argument("outputs", type=_FILE)
 @click.option(
     "--references",
     type=_FILE,
-    help="JSON lines with id and reference (or references, a list), or one reference a line.",
+    help="Human texts: JSON lines with id and reference (or references, a list), or one text per line.",
 )
-@click.option("--judge", metavar="NAME|DIR", help="The causal language model that reads the texts, e.g. gemma-270m.")
-@click.option("--compare", type=_FILE, metavar="OTHER.jsonl", help="Give paired differences to another system.")
-@click.option("--draws", type=int, default=1000, show_default=True, help="Bootstrap draws for the intervals.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option("--judge", metavar="NAME|DIR", help="The causal language model that scores the texts, e.g. gemma-270m.")
+@click.option("--compare", type=_FILE, metavar="OTHER.jsonl", help="Report paired differences from another system.")
+@click.option(
+    "--draws", type=int, default=1000, show_default=True, help="Bootstrap draws for the confidence intervals."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
 @click.option("--signatures", is_flag=True, help="Print how each figure was computed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def evaluate(
@@ -45,14 +56,16 @@ def evaluate(
     signatures: bool,
     as_json: bool,
 ) -> None:
-    """Measure OUTPUTS (a JSON line each, with id and text), every figure with its confidence interval.
+    """Measure the texts of a file, with confidence intervals.
 
-    Coverage needs outputs that carry their input, BLEU and ratios to human text need references, NLL and keyword fit
-    need a judge. The two-sample test (50 %: outputs cannot be told from human text) needs references, a judge and 20
-    texts. What the outputs do not allow is left out.
+    OUTPUTS has a JSON object on each line, with an id and a text, as generate --output writes them. Coverage needs
+    outputs that contain their input. BLEU and ratios to human text need references. NLL and keyword fit need a judge.
+    The two-sample test (50 %: outputs are indistinguishable from human text) needs references, a judge and 20 texts.
+    Metrics that cannot be computed are listed as left out.
     """
     if draws < 1 or seed < 0:
         raise InputError(f"--draws must be at least 1 and --seed at least 0, not {draws} and {seed}")
+    require("eval", "lemminflect", "sacrebleu", "sklearn")
     from redraft.evaluation.evaluate import differences, figures, metrics_of
     from redraft.evaluation.metric import Bootstrap
     from redraft.evaluation.outputs import in_order_of, read_outputs
@@ -76,14 +89,20 @@ def evaluate(
 
 @click.group()
 def testset() -> None:
-    """Make test sets for redraft generate --input from a file of sentences."""
+    """Make test sets from a file of sentences, for generate --input."""
 
 
 _SHARED = (
-    click.option("--from", "source", type=_FILE, required=True, help="One sentence a line, tokenised or natural."),
+    click.option(
+        "--from", "source", type=_FILE, required=True, help="A file with one sentence per line, tokenised or not."
+    ),
     click.option("--num", type=int, default=1000, show_default=True, help="Inputs in each set."),
-    click.option("--seed", type=int, default=0, show_default=True, help="For the same sets again."),
-    click.option("--out", type=_FILE, required=True, metavar="DIR|FILE", help="A folder, or one .jsonl file for all."),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="Seed of the random choices, for the same sets again."
+    ),
+    click.option(
+        "--out", type=_FILE, required=True, metavar="DIR|FILE", help="A folder, or one .jsonl file for all sets."
+    ),
 )
 
 
@@ -94,10 +113,10 @@ def _shared(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @testset.command()
-@click.option("--k", default="1,2,3,4", show_default=True, help="How many keywords; a set for each.")
+@click.option("--k", default="1,2,3,4", show_default=True, help="Numbers of keywords; one set for each.")
 @_shared
 def keywords(k: str, source: Path, num: int, seed: int, out: Path) -> None:
-    """Content words of each sentence, in its order."""
+    """Take content words of each sentence as keywords, in their order."""
     from redraft.evaluation.testsets import keyword_set
 
     sizes = _numbers("--k", k, 1, 20)
@@ -105,11 +124,17 @@ def keywords(k: str, source: Path, num: int, seed: int, out: Path) -> None:
 
 
 @testset.command()
-@click.option("--strategy", type=click.Choice(["random", "middle"]), default="random", show_default=True)
-@click.option("--ratio", default="25,50,75", show_default=True, help="Percent of the words to mask; a set for each.")
+@click.option(
+    "--strategy",
+    type=click.Choice(["random", "middle"]),
+    default="random",
+    show_default=True,
+    help="Mask words at random positions, or one span in the middle.",
+)
+@click.option("--ratio", default="25,50,75", show_default=True, help="Percentages of words to mask; one set for each.")
 @_shared
 def infill(strategy: Any, ratio: str, source: Path, num: int, seed: int, out: Path) -> None:
-    """Sentences with words masked: at random places, or one run in the middle."""
+    """Mask words of each sentence: at random positions, or one span in the middle."""
     from redraft.evaluation.testsets import infill_set
 
     ratios = _numbers("--ratio", ratio, 1, 99)
@@ -130,14 +155,14 @@ def _numbers(option: str, given: str, least: int, most: int) -> list[int]:
     try:
         numbers = list(dict.fromkeys(int(part) for part in given.split(",")))
     except ValueError as error:
-        raise InputError(f"{option} must be whole numbers with commas between them, not {given!r}") from error
+        raise InputError(f"{option} must be whole numbers separated by commas, not {given!r}") from error
     if not all(least <= number <= most for number in numbers):
         raise InputError(f"{option} must be from {least} to {most}, not {given!r}")
     return numbers
 
 
 def _materials(systems: Sequence[Sequence["Output"]], references: Path | None, judge: str | None) -> list["Material"]:
-    """What each system is measured on. Files are looked at before a judge is loaded, which takes long."""
+    """Collect what each system is measured on. Files are checked before the judge is loaded, which is slow."""
     from redraft.evaluation.evaluate import Material
 
     found = [Material(system, _constraints(system), _references(system, references)) for system in systems]
@@ -152,7 +177,7 @@ def _references(outputs: Sequence["Output"], path: Path | None) -> list[tuple[st
 
 
 def _constraints(outputs: Sequence["Output"]) -> list["Constraints"] | None:
-    """The constraints that the outputs were written for; None where no output carries its input."""
+    """Return the constraints that the outputs were written for; None if no output contains its input."""
     from redraft.records import constraints_of
 
     if not any(one.input for one in outputs):
@@ -167,7 +192,7 @@ def _constraints(outputs: Sequence["Output"]) -> list["Constraints"] | None:
 
 
 def _judge(materials: Sequence["Material"], name: str) -> "Judged":
-    """What the judge says of every text that is needed; each is read once, and all together."""
+    """Score every text that is needed, each once, in one batch."""
     from redraft.evaluation.evaluate import Judged, swapped_texts_to_judge, texts_to_judge
     from redraft.evaluation.judge import load_judge
 
@@ -235,7 +260,7 @@ def _rows(differences: Sequence["Difference"]) -> list[tuple[str, ...]]:
 
 
 def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Columns of the widths they need: a pipe or a narrow terminal must not cut a figure."""
+    """Print columns as wide as they need to be: a pipe or a narrow terminal must not cut a figure."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     for row in (headings, *rows):
         name, *numbers = row

@@ -1,4 +1,4 @@
-"""redraft explain: the learned prior of a draft as a heat map, words down and actions across."""
+"""redraft explain: the learned prior of a draft as a heat map, one row per word and one column per action."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from redraft.app.sections import SectionCommand
 from redraft.errors import InputError
+from redraft.extras import require
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,24 +19,43 @@ if TYPE_CHECKING:
 _LIGHT, _DARK = (255, 255, 255), (8, 48, 107)
 
 
-@click.command()
+@click.command(
+    cls=SectionCommand,
+    examples=(
+        ('redraft explain "The dog ran in park ."', "Show what the classifier would revise"),
+        ('redraft explain "The dog ran in park ." --keyword dog --out map.png', "Lock a word and write a picture"),
+    ),
+)
 @click.argument("draft")
-@click.option("--classifier", "folder", type=click.Path(path_type=Path), help="Folder of another classifier.")
-@click.option("--pack", help="Pack that has the classifier, or the LSTM models that it reads by.")
-@click.option("--keyword", "keywords", multiple=True, help="A word of the draft that may not be touched; repeat it.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the heat map to this PNG file as well.")
+@click.option(
+    "--classifier",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of a classifier to use instead of the pack's.",
+)
+@click.option("--pack", metavar="NAME|DIR", help="The pack with the classifier, or with the LSTM models that it reads.")
+@click.option(
+    "--keyword", "keywords", multiple=True, metavar="WORD", help="A word of the draft that must stay. Repeatable."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Also write the heat map to this PNG file."
+)
 def explain(draft: str, folder: Path | None, pack: str | None, keywords: tuple[str, ...], out: Path | None) -> None:
     """Show where and how the classifier would revise DRAFT.
 
-    Each line is a word, the last one the end; "insert" means before that word. What is no action is copied.
+    Each line is a word, the last line is the end of the sentence. "insert" means before that word. The rest of the
+    probability is to copy the word.
     """
     from rich.console import Console
 
     from redraft import text
     from redraft.predict.heat_map import draw, prior_table
 
-    if out is not None and out.suffix.lower() != ".png":
-        raise InputError(f"{out} must end in .png")
+    if out is not None:
+        if out.suffix.lower() != ".png":
+            raise InputError(f"{out} must end in .png")
+        require("eval", "matplotlib")
     words = tuple(text.tokenise(draft))
     if not words:
         raise InputError("the draft is empty; give some words")
@@ -48,7 +69,7 @@ def explain(draft: str, folder: Path | None, pack: str | None, keywords: tuple[s
 
 
 def find_classifier(folder: Path | None, pack: str | None) -> "Classifier":
-    """The classifier that is explained: the one in a folder, which may read by the models of a pack, or the pack's."""
+    """Load the classifier of a folder, which may need the LSTM models of a pack, or else the classifier of the pack."""
     from redraft.models.pack import DEFAULT, open_pack
     from redraft.predict.classifier import load_classifier, pack_classifier
 

@@ -2,45 +2,72 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import click
 
-from redraft.app.options import Options, writing_options
+from redraft.app.options import RECIPES, Options, writing_options
+from redraft.app.sections import SAMPLING, Command, SectionCommand, option
 from redraft.errors import InputError
 from redraft.interrupt import stop_on_interrupt
 
+_RECIPES = {"Recipes": RECIPES}
 
-def _sample_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (
-        click.option("--thin", type=int, help="Steps between samples (10)."),
-        click.option("--burn-in", type=int, help="Steps before the first sample (200)."),
-        click.option(
-            "--samples", type=int, metavar="N", help="Give N draws a chain from the target instead of drafts."
-        ),
+
+def _sample_options(command: Command) -> Command:
+    for name, metavar, explanation in (
+        ("--thin", "STEPS", "Steps between samples. Default: 10."),
+        ("--burn-in", "STEPS", "Steps before the first sample. Default: 200."),
+        ("--samples", "N", "Give N samples per chain from the target distribution instead of drafts."),
     ):
-        command = option(command)
+        command = option(SAMPLING, name, type=int, metavar=metavar, help=explanation)(command)
     return command
 
 
-@click.command()
+@click.command(
+    cls=SectionCommand,
+    lists=_RECIPES,
+    examples=(
+        ('redraft generate dog "old park" ball', "Write a sentence with two words and a phrase"),
+        ("redraft generate ball dog --order any --num 3 --seed 7", "Write three, with the words in any order"),
+        ("redraft generate river --ban water --min-words 8 --max-words 15", "Ban a word and limit the length"),
+        ("redraft generate company profit --seed 2 --trace", "Show how the sentence was revised"),
+        ("redraft generate --input words.txt --output drafts.jsonl", "Write a sentence for each line of a file"),
+    ),
+)
 @click.argument("words", nargs=-1, metavar="[WORD | 'A PHRASE']...")
 @_sample_options
 @writing_options
 def generate(
     words: tuple[str, ...], options: Options, samples: int | None, burn_in: int | None, thin: int | None
 ) -> None:
-    """Write a sentence that contains the given words and phrases."""
+    """Write a sentence that contains the given words and phrases.
+
+    The words are kept exactly as given. Quote a phrase to keep its words together.
+    """
     _write({"keywords": list(words)} if words else {}, options, samples, burn_in, thin)
 
 
-@click.command()
+@click.command(
+    cls=SectionCommand,
+    lists=_RECIPES,
+    examples=(
+        ('redraft infill "The mayor said ___ in the city ."', "Fill one blank"),
+        ('redraft infill "___ said ___ ." --num 3', "Fill two blanks in three ways"),
+        (
+            'redraft infill "The dog ___ the ball ." --samples 200 --chains 4',
+            "List the most frequent fillings of the blank",
+        ),
+    ),
+)
 @click.argument("template", required=False)
 @_sample_options
 @writing_options
 def infill(template: str | None, options: Options, samples: int | None, burn_in: int | None, thin: int | None) -> None:
-    """Fill the blanks of a TEMPLATE; each ___ takes any number of words."""
+    """Fill the blanks of a TEMPLATE.
+
+    Each ___ in the template is a blank. It takes any number of words. The rest of the template is kept as it is.
+    """
     _write({} if template is None else {"template": template}, options, samples, burn_in, thin)
 
 
@@ -76,7 +103,7 @@ def _write_one(given: dict[str, object], options: Options) -> None:
     constraints = constraints_of({**options.defaults(), **given})
     for given_word, written in constraints.respelled:
         click.echo(f"redraft: {given_word!r} is written {written!r}", err=True)
-    settings = options.settings()  # refuse what cannot be before the models are loaded
+    settings = options.settings()  # refuse wrong settings before the models are loaded
     writer = options.writer()
     settings = writer.complete(settings)
     with stop_on_interrupt() as stopped, LiveLine(settings.steps or 0) as line:
@@ -94,7 +121,7 @@ def _write_one(given: dict[str, object], options: Options) -> None:
 
 
 def _sample(given: dict[str, object], options: Options, num: int, burn_in: int | None, thin: int | None) -> None:
-    """Draws from the target: as JSON, or the most frequent sentences, or the most frequent fillings of each blank."""
+    """Print samples as JSON, or the most frequent sentences, or the most frequent fillings of each blank."""
     from redraft.app.draws import draw
     from redraft.sampling import BURN_IN, THIN
 
@@ -102,7 +129,7 @@ def _sample(given: dict[str, object], options: Options, num: int, burn_in: int |
     drawn = draw(given, options, num=num, burn_in=burn_in, thin=thin)
     samples, constraints = drawn.samples, drawn.constraints
     if not samples.draws:
-        raise InputError("stopped before the first sample; take fewer --burn-in steps")
+        raise InputError("stopped before the first sample; use fewer --burn-in steps")
     if options.as_json:
         keys = ("text", "log_prob", "log_target", "chain", "step")
         draws = [{key: getattr(one, key) for key in keys} for one in samples.draws]

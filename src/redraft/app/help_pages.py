@@ -21,7 +21,7 @@ def _pages(command: click.Command, name: str, parent: click.Context | None = Non
 
 
 def markdown() -> str:
-    """The page docs/cli.md, which a test keeps true."""
+    """Return the page docs/cli.md. A test fails when the two differ."""
     return "# The command line\n\n" + "\n".join(_pages(cli, "redraft"))
 
 

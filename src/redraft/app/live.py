@@ -1,4 +1,4 @@
-"""What a person sees while redraft works."""
+"""Progress on a terminal."""
 
 from types import TracebackType
 from typing import Any, Self
@@ -9,7 +9,7 @@ from rich.text import Text
 
 
 class LiveLine:
-    """One line with the step and the best draft so far; nothing where standard error is no terminal."""
+    """One line with the step and the best draft so far. Silent unless standard error is a terminal."""
 
     def __init__(self, steps: int):
         self._steps = steps

@@ -1,4 +1,4 @@
-"""The options that commands share, and what they mean to the library."""
+"""The options that commands share, and how they are passed to the library."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redraft.app.sections import HOW, MODELS, OUTPUT, SAMPLING, WHAT, Command, option
 from redraft.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What a person asked for, apart from the words; a command that does not offer an option leaves its default."""
+    """The values of the shared options. A command that lacks an option leaves its default."""
 
     recipe: str | None = None
     steps: int | None = None
@@ -53,7 +54,7 @@ class Options:
         return Settings(self.steps, self.chains, self.num, self.seed, self.time_limit)
 
     def writer(self, *, many_steps: bool = False) -> "Author":
-        """The writer that was asked for. For ``many_steps`` the pack's own language models, unless others are named."""
+        """Load the writer. ``many_steps`` prefers the pack's own, faster language models, unless others are named."""
         from redraft import load, recipes
         from redraft.models.pack import DEFAULT, open_pack
         from redraft.models.pull import is_pulled
@@ -66,7 +67,7 @@ class Options:
             recipe = recipes.unguided(pack) if many_steps else recipes.default(pack)
             if recipe.startswith("l-mcmc") and not many_steps and not is_pulled(recipes.PULLED):
                 print(
-                    f"redraft: the small models of pack {pack.name} write this; for better text: "
+                    f"redraft: written by the small models of pack {pack.name}; for better text: "
                     f"redraft pull {recipes.PULLED}",
                     file=sys.stderr,
                 )
@@ -96,7 +97,7 @@ class Options:
         return scores
 
     def defaults(self) -> dict[str, Any]:
-        """The constraints that hold for every input unless it says otherwise."""
+        """Return the constraints that apply to every input unless it sets its own."""
         order = None if self.order == "given" else self.order  # JSON inputs have the same default
         given = {"order": order, "ban": list(self.ban), "min_words": self.min_words, "max_words": self.max_words}
         return {key: value for key, value in given.items() if value not in (None, [])}
@@ -107,74 +108,175 @@ def _word_and_weight(given: str) -> tuple[str, float]:
     try:
         return word or given, float(weight) if word else 1.0
     except ValueError as error:
-        raise InputError(f"--prefer takes WORD=WEIGHT with a number, such as river=2, not {given!r}") from error
+        raise InputError(f"--prefer takes WORD=WEIGHT with a number, for example river=2, not {given!r}") from error
 
 
-# What is sampled from.
+# The recipes as help pages list them. A copy, because redraft.recipes imports torch; a test compares the names.
+RECIPES = {
+    "infiller": "SmolLM2, trained to fill gaps, writes several sentences; the best one wins",
+    "smollm2-mcmc-c": "SmolLM2 scores, the LSTM models propose, the classifier guides",
+    "smollm2-mcmc": "the same without the classifier",
+    "l-mcmc-c": "LSTM models, guided by the classifier",
+    "l-mcmc-c-positions": "the same; the classifier chooses only positions",
+    "l-mcmc-c-actions": "the same; the classifier chooses only actions",
+    "l-mcmc": "LSTM models; actions and positions are drawn at random",
+    "l-mcmc-deletion": "the same with deletion: CGMH as the paper builds it",
+    "x-mcmc-c": "XLNet models, guided by the classifier",
+    "x-mcmc": "XLNet models; actions and positions are drawn at random",
+    "gbs": "grid beam search with the forward LSTM; nothing is revised",
+}
+
+
+# The options that define the target distribution, for writing and for diagnosing.
 _TARGET = (
-    click.option("--recipe", metavar="NAME", help="Which system to use, e.g. l-mcmc-c, gbs or smollm2-mcmc."),
-    click.option("--target", metavar="MODEL", help="A causal model that decides: smollm2, a hub name or a path."),
-    click.option(
-        "--context", default="", metavar="TEXT", help="What the sentence comes after; a causal model must decide."
+    option(
+        WHAT,
+        "--order",
+        type=click.Choice(["given", "any"]),
+        default="given",
+        show_default=True,
+        help="Keep the words in the given order, or allow any order.",
     ),
-    click.option("--candidates", type=int, metavar="K", help="Words to weigh at each step (the paper's K; 50)."),
-    click.option("--scored", type=int, metavar="M", help="How many of them a causal model scores (4)."),
-    click.option("--style", metavar="NAME", help="The kind of text the infiller writes: News, Article or Scene."),
-    click.option("--particles", type=int, metavar="N", help="Sentences that the infiller writes to choose from (24)."),
-    click.option("--order", type=click.Choice(["given", "any"]), default="given", show_default=True),
-    click.option("--ban", multiple=True, metavar="WORD", help="A word that must not occur. Repeatable."),
-    click.option("--min-words", type=int, help="Fewest words, without punctuation marks."),
-    click.option(
-        "--max-words", type=int, help="Most words, punctuation marks counted (25; where more is given, 10 more)."
+    option(WHAT, "--ban", multiple=True, metavar="WORD", help="A word or phrase that must not occur. Repeatable."),
+    option(WHAT, "--min-words", type=int, metavar="N", help="Fewest words; punctuation does not count."),
+    option(
+        WHAT,
+        "--max-words",
+        type=int,
+        metavar="N",
+        help="Most words; punctuation counts. Default: 25, or 10 more than are given if that is larger.",
     ),
-    click.option("--pack", metavar="NAME|DIR", help="Which models to use."),
-    click.option(
+    option(WHAT, "--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word more likely. Repeatable."),
+    option(WHAT, "--prefer-length", type=int, metavar="N", help="Make lengths near N words more likely."),
+    option(
+        WHAT,
+        "--repetition-penalty",
+        type=float,
+        default=0.0,
+        metavar="W",
+        help="Make repeated words less likely. Default: 0, no penalty.",
+    ),
+    option(
+        WHAT,
+        "--context",
+        default="",
+        metavar="TEXT",
+        help="Text that comes before the sentence. Needs a causal model: smollm2 or a --target.",
+    ),
+    option(
+        WHAT,
+        "--style",
+        metavar="NAME",
+        help="The kind of text to write: News, Article or Scene. Only for the recipe infiller.",
+    ),
+    option(
+        HOW,
+        "--temperature",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Above 1 for bolder text, below 1 for safer text.",
+    ),
+    option(
+        HOW,
+        "--particles",
+        type=int,
+        metavar="N",
+        help="Sentences that the recipe infiller writes and chooses from. Default: 24.",
+    ),
+    option(
+        MODELS,
+        "--recipe",
+        metavar="NAME",
+        help="The system that writes. Default: the best one for the models at hand; see Recipes below.",
+    ),
+    option(MODELS, "--pack", metavar="NAME|DIR", help="The models to use. Default: english, which is included."),
+    option(
+        MODELS,
+        "--target",
+        metavar="MODEL",
+        help="A causal language model that scores the sentences: smollm2, a hub name or a path.",
+    ),
+    option(
+        MODELS,
         "--generator",
         type=click.Choice(["forward", "backward", "both", "masked"]),
-        metavar="WHO",
-        help="Who suggests words: forward, backward, both multiplied, or masked (an XLNet that sees both sides).",
+        metavar="NAME",
+        help="The model that proposes words: forward, backward, both (their product), or masked (an XLNet that "
+        "reads both sides). Default: both.",
     ),
-    click.option("--temperature", type=float, default=1.0, show_default=True, help="Above 1 for bolder drafts."),
-    click.option("--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word likelier. Repeatable."),
-    click.option("--prefer-length", type=int, metavar="N", help="Draw the length towards N words."),
-    click.option("--repetition-penalty", type=float, default=0.0, metavar="W", help="Make repeated words rarer."),
+    option(
+        MODELS,
+        "--candidates",
+        type=int,
+        metavar="K",
+        help="Words to consider in each step, K in the paper. Default: 50.",
+    ),
+    option(
+        MODELS,
+        "--scored",
+        type=int,
+        metavar="M",
+        help="How many of the K candidates a causal model scores. Default: 4.",
+    ),
 )
-# What is done with it to write.
+# The options of writing.
 _WRITING = (
-    click.option("--steps", type=int, help="Revisions to try (200; with a causal model 10, after a beam search)."),
-    click.option("--chains", type=int, default=1, show_default=True, help="Chains to run; the best draft wins."),
-    click.option("--num", type=int, default=1, show_default=True, help="How many different drafts to give."),
-    click.option("--seed", type=int, help="For the same drafts again."),
-    click.option("--time-limit", type=float, metavar="SECONDS", help="Stop then, with the best draft so far."),
-    click.option("--trace", is_flag=True, help="Show every revision."),
-    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
-    click.option("--input", metavar="FILE|-", help="One input a line: words, a template, or a JSON object."),
-    click.option(
-        "--output", metavar="FILE", help="Where --input's results go, a JSON line each. Goes on if run again."
+    option(
+        HOW,
+        "--steps",
+        type=int,
+        metavar="N",
+        help="Revisions to try. Default: 200, or 10 with a causal model, which starts from a beam search.",
     ),
-    click.option("--batch", type=int, default=32, show_default=True, help="Inputs of --input to work on at once."),
-    click.option("--kernel", type=click.Choice(["paper", "exact"]), help="Search as the paper does, or sample."),
+    option(
+        HOW, "--chains", type=int, default=1, show_default=True, metavar="N", help="Chains to run; the best draft wins."
+    ),
+    option(HOW, "--seed", type=int, metavar="N", help="Seed of the random draws, for the same result again."),
+    option(HOW, "--time-limit", type=float, metavar="SECONDS", help="Stop then and give the best draft so far."),
+    option(
+        OUTPUT, "--num", type=int, default=1, show_default=True, metavar="N", help="How many different drafts to give."
+    ),
+    option(OUTPUT, "--trace", is_flag=True, help="Show every revision."),
+    option(OUTPUT, "--json", "as_json", is_flag=True, help="Print the result as JSON."),
+    option(
+        OUTPUT,
+        "--input",
+        metavar="FILE|-",
+        help="Read one input per line: words, a template, or a JSON object. - is standard input.",
+    ),
+    option(
+        OUTPUT,
+        "--output",
+        metavar="FILE",
+        help="Write the results of --input here, one JSON line each. An interrupted run resumes.",
+    ),
+    option(OUTPUT, "--batch", type=int, default=32, show_default=True, metavar="N", help="Inputs to work on at once."),
+    option(
+        SAMPLING,
+        "--kernel",
+        type=click.Choice(["paper", "exact"]),
+        help="paper: search as in the paper. exact: sample from the target. Default: exact with --samples, else paper.",
+    ),
 )
 
-_Command = Callable[..., None]
 
-
-def target_options(command: _Command) -> _Command:
-    """Add the options that say what is sampled from; the command receives them, and its own of such names, as one."""
+def target_options(command: Command) -> Command:
+    """Add the options of the target. The command receives them, and its own of the same names, as one ``Options``."""
     return _gathered(command, _TARGET)
 
 
-def writing_options(command: _Command) -> _Command:
+def writing_options(command: Command) -> Command:
     """Add all shared options; the command receives them as one ``Options``."""
     return _gathered(command, (*_TARGET, *_WRITING))
 
 
-def _gathered(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:
+def _gathered(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
     def run(**arguments: Any) -> None:
         given = {name: arguments.pop(name) for name in Options.__dataclass_fields__ if name in arguments}
         command(**arguments, options=Options(**given))
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    for option in reversed(options):
-        run = option(run)
+    for add in reversed(options):
+        run = add(run)
     return run

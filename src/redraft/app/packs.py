@@ -5,14 +5,21 @@ import sys
 
 import click
 
+from redraft.app.sections import SectionCommand
 from redraft.errors import PackError
 
 
-@click.command()
+@click.command(
+    cls=SectionCommand,
+    examples=(
+        ("redraft packs", "List the packs"),
+        ("redraft packs english --json", "Show sources, licences and scores of a pack"),
+    ),
+)
 @click.argument("names", nargs=-1, metavar="[NAME|DIR]...")
-@click.option("--json", "as_json", is_flag=True, help="Print the packs' cards as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the cards of the packs as JSON.")
 def packs(names: tuple[str, ...], as_json: bool) -> None:
-    """List packs of models and check that each is whole."""
+    """List packs of models and verify their files."""
     from redraft.models.pack import available, open_pack
 
     bad = 0

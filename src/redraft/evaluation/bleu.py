@@ -12,6 +12,7 @@ import numpy as np
 
 from redraft.evaluation.metric import Metric, mean
 from redraft.evaluation.ngrams import WordSequence
+from redraft.extras import extra
 from redraft.numerics import Array
 
 MAX_ORDER = 4
@@ -29,7 +30,8 @@ def bleu(outputs: Sequence[WordSequence], references: Sequence[WordSequence]) ->
 
 def bleu_statistics(outputs: Sequence[WordSequence], references: Sequence[WordSequence]) -> Array:
     """Rows of length, reference length, matches by order, n-grams by order."""
-    from sacrebleu.metrics.bleu import BLEU
+    with extra("eval"):
+        from sacrebleu.metrics.bleu import BLEU
 
     # Only the counts are used; effective_order silences a warning about sentence scores.
     scorer = BLEU(tokenize="none", max_ngram_order=MAX_ORDER, effective_order=True)
@@ -56,7 +58,8 @@ def _sentence_level(statistics: Array, order: int, penalty: bool) -> Metric:
 
 def _scores(order: int, penalty: bool, smooth: str) -> Callable[[Array], Array]:
     """A function from rows of counts to scores in percent."""
-    from sacrebleu.metrics.bleu import BLEU
+    with extra("eval"):
+        from sacrebleu.metrics.bleu import BLEU
 
     def score(row: list[int]) -> float:
         length, reference_length = row[:2]
@@ -75,7 +78,8 @@ def _scores(order: int, penalty: bool, smooth: str) -> Callable[[Array], Array]:
 
 
 def _settings(order: int, penalty: bool, smooth: str) -> dict[str, str]:
-    from sacrebleu import __version__
+    with extra("eval"):
+        from sacrebleu import __version__
 
     return {
         "order": str(order),

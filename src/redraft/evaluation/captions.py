@@ -13,6 +13,7 @@ import numpy as np
 from redraft import text
 from redraft.evaluation.metric import Metric, mean, share
 from redraft.evaluation.ngrams import Ngram, WordSequence, ngram_counts
+from redraft.extras import extra
 from redraft.numerics import Array
 from redraft.sentence import Constraints
 
@@ -38,7 +39,8 @@ def captions(outputs: Sequence[WordSequence], references: Sequence[Sequence[Word
 
 def coverage_forms(outputs: Sequence[WordSequence], constraints: Sequence[Constraints]) -> list[Metric]:
     """Percent of keywords that occur in any inflected form, and of outputs with all of them; empty without keywords."""
-    from lemminflect import __version__  # type: ignore[import-untyped]
+    with extra("eval"):
+        from lemminflect import __version__  # type: ignore[import-untyped]
 
     if not any(one.keywords for one in constraints):
         return []
@@ -153,7 +155,8 @@ def _found_forms(words: WordSequence, keywords: Iterable[str]) -> list[bool]:
 @lru_cache(maxsize=1 << 16)
 def forms(word: str) -> frozenset[str]:
     """The lowercased word with all inflected forms of all its possible lemmas."""
-    from lemminflect import getAllInflections, getAllInflectionsOOV, getAllLemmas
+    with extra("eval"):
+        from lemminflect import getAllInflections, getAllInflectionsOOV, getAllLemmas
 
     own = word.lower()
     lemmas = {own, *(lemma for several in getAllLemmas(own).values() for lemma in several)}

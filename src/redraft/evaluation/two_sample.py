@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft.evaluation.metric import Metric, mean
+from redraft.extras import extra
 from redraft.numerics import Array
 
 FEWEST = 20  # texts; a classifier trained on fewer would guess
@@ -25,7 +26,8 @@ _WIDER = 1.2  # calibrates the 95 % intervals: for equal distributions they cove
 
 def two_sample(outputs: Array, references: Array, settings: dict[str, str]) -> list[Metric]:
     """Balanced accuracy and AUC in percent from features [texts, size]; row i of both belongs to the same input."""
-    from sklearn import __version__  # type: ignore[import-untyped]
+    with extra("eval"):
+        from sklearn import __version__  # type: ignore[import-untyped]
 
     scores = [_scores(outputs, references, repeat) for repeat in range(_REPEATS)]
     hits = np.array([(_share_above(own, 0.0) + _share_above(0.0, other)) / 2 for own, other in scores])
@@ -55,9 +57,10 @@ def why_not(outputs: Sequence[str], references: Sequence[str] | None, *, has_fea
 
 def _scores(outputs: Array, references: Array, repeat: int) -> tuple[Array, Array]:
     """Decision values of each output and each reference, by a classifier that was not trained on their input."""
-    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
-    from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
-    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+    with extra("eval"):
+        from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+        from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
+        from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
 
     folds = _folds(len(outputs), repeat)
     own, other = np.zeros(len(outputs)), np.zeros(len(outputs))

@@ -10,6 +10,7 @@ from redraft.errors import OutputError
 from redraft.experiments.pages import heading
 from redraft.experiments.result import CLOSEST, Grid, Result, SampleGroup, TableRow
 from redraft.experiments.systems import HUMAN
+from redraft.extras import extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +103,8 @@ def colour_of(index: int) -> str:
 
 
 def _legend(columns: Sequence[str]) -> list[Any]:
-    from matplotlib.lines import Line2D
+    with extra("eval"):
+        from matplotlib.lines import Line2D
 
     kinds = [
         Line2D([], [], color=_GREY, marker="o", linewidth=1.5, label="ours, 95 % interval"),
@@ -112,7 +114,8 @@ def _legend(columns: Sequence[str]) -> list[Any]:
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    from matplotlib.figure import Figure
+    with extra("eval"):
+        from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from redraft.errors import OutputError
+from redraft.extras import extra
 from redraft.numerics import Array
 from redraft.predict.classifier import Classifier
 from redraft.predict.learned import LABELLED, LearnedPrior
@@ -35,7 +36,8 @@ def prior_table(classifier: Classifier, words: tuple[str, ...], keywords: frozen
 
 def draw(maps: Sequence[Map], out: Path) -> None:
     """Heat maps under each other, as a PNG."""
-    from matplotlib.figure import Figure
+    with extra("eval"):
+        from matplotlib.figure import Figure
 
     widest = max(table.shape[1] for _, table in maps)
     figure = Figure(figsize=(1.5 + 0.6 * widest, 2.4 * len(maps)), layout="constrained")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from redraft.errors import InputError
+from redraft.extras import extra
 from redraft.files import replacing, sha256
 from redraft.synthesis.corrupt import Instance
 from redraft.synthesis.labels import Label
@@ -31,8 +32,9 @@ class StoredInstance(NamedTuple):
 
 def write_shard(path: Path, instances: Sequence[Instance]) -> None:
     """Write a shard atomically."""
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from pyarrow import parquet
+    with extra("train"):
+        import pyarrow as pa  # type: ignore[import-untyped]
+        from pyarrow import parquet
 
     table = pa.table(
         {
@@ -59,8 +61,9 @@ def shard_paths(folder: Path, split: str) -> list[Path]:
 
 def read_shard(path: Path) -> Iterator[StoredInstance]:
     """The instances of a shard, validated: two more labels than words, all of them known."""
-    import pyarrow as pa
-    from pyarrow import parquet
+    with extra("train"):
+        import pyarrow as pa
+        from pyarrow import parquet
 
     try:
         columns = parquet.read_table(path, columns=list(StoredInstance._fields)).to_pydict()
@@ -79,9 +82,10 @@ def read_shard(path: Path) -> Iterator[StoredInstance]:
 
 def count(paths: Sequence[Path]) -> dict[str, Any]:
     """Number of sentences and source sentences, and counts by recipe, method and label."""
-    import pyarrow as pa
-    import pyarrow.compute as pc  # type: ignore[import-untyped]
-    from pyarrow import parquet
+    with extra("train"):
+        import pyarrow as pa
+        import pyarrow.compute as pc  # type: ignore[import-untyped]
+        from pyarrow import parquet
 
     totals: dict[str, Counter[str]] = {"recipe": Counter(), "method": Counter(), "label": Counter()}
     num_sentences = num_sources = 0
