@@ -24,7 +24,8 @@ from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.models.precision import PRECISION, compute_dtype
 from redraft.models.xlnet.network import ReadingOrder, XlnetConfig, XlnetLM
 from redraft.models.xlnet.pack import LANGUAGE_MODEL, load_readers
-from redraft.models.xlnet.reader import PieceWords, XlnetReader
+from redraft.models.xlnet.reader import XlnetReader
+from redraft.models.xlnet.words import PieceWords
 from redraft.sampler import Chain, Sampler, State
 from redraft.sentence import Action, Constraints, Edit
 

@@ -6,7 +6,8 @@ import torch
 
 from redraft.models.pieces import SentencePieces
 from redraft.models.xlnet.network import ReadingOrder, XlnetConfig, XlnetLM
-from redraft.models.xlnet.reader import PieceWords, reader
+from redraft.models.xlnet.pack import make_reader
+from redraft.models.xlnet.words import PieceWords
 from redraft.training.pieces import train_pieces
 
 TINY = {"d_model": 16, "n_layer": 3, "n_head": 2, "d_inner": 24}
@@ -33,4 +34,4 @@ def make_network(pieces: Path, seed: int = 0) -> XlnetLM:
 def readers(name: str, network: XlnetLM, splitter: SentencePieces) -> list:  # type: ignore[type-arg]
     """One network as forward, backward and masked reader; their words are the same."""
     words = PieceWords(splitter)
-    return [reader(name, network, words, order) for order in ReadingOrder]
+    return [make_reader(name, network, words, order) for order in ReadingOrder]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from redraft.models import batching
 from redraft.models.base import Slot
 from redraft.models.batching import BatchShape, Memo, common_prefix, filled_keys, padded, stacked_at_end
-from redraft.models.xlnet.reader import reader as lstm_reader
+from redraft.models.lstm import reader as lstm_reader
 
 _LENGTHS = st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=8)
 

@@ -19,12 +19,12 @@ from redraft.errors import InputError, PackError
 from redraft.models.base import Slot
 from redraft.models.causal import hub
 from redraft.models.causal import llama as llama_module
+from redraft.models.causal import reader as causal
 from redraft.models.causal.files import load_causal
 from redraft.models.causal.llama import Llama, can_load
 from redraft.models.causal.llama import load as load_llama
 from redraft.models.causal.network import TransformersNetwork
 from redraft.models.causal.reader import CausalReader
-from redraft.models.xlnet.reader import reader as causal
 
 _WORDS = [
     "the",

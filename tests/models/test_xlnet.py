@@ -19,12 +19,14 @@ from redraft.models.base import Slot
 from redraft.models.output_layer import sample_columns
 from redraft.models.pieces import SentencePieces
 from redraft.models.vocabulary import SPECIALS
+from redraft.models.xlnet import reader as xlnet_reader
 from redraft.models.xlnet import scoring as xlnet_scoring
 from redraft.models.xlnet.files import CONFIG, OLD_WEIGHTS, PIECES, WEIGHTS, load_xlnet, save_xlnet
+from redraft.models.xlnet.masked import XlnetMaskedReader
 from redraft.models.xlnet.network import XlnetConfig, XlnetLM
-from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader
-from redraft.models.xlnet.reader import reader as xlnet_reader
+from redraft.models.xlnet.reader import XlnetReader
 from redraft.models.xlnet.scoring import ScoreBound
+from redraft.models.xlnet.words import PieceWords
 from redraft.predict.prior import UniformPrior
 from redraft.revise import lazy
 from redraft.revise.candidates import CandidateGenerator
@@ -491,15 +493,15 @@ def test_what_was_asked_for_long_ago_is_forgotten(fresh: XlnetReader, monkeypatc
     monkeypatch.setattr("redraft.models.xlnet.reader._KEPT", 5)
     slots = [Slot(("a", "b", "c"), at, at) for at in range(3)]
     fillings = [("x",), ("y",)]
-    first, _ = fresh._known(slots[0], fillings)
+    first, _ = fresh._bounds_of(slots[0], fillings)
     first.lower(-1.0, is_final=False)
-    fresh._known(slots[1], fillings)
-    assert fresh._known(slots[0], [("x",)]) == [first]
-    fresh._known(slots[2], fillings)  # the second is the one that was not asked for since
-    assert fresh._known(slots[0], fillings)[0] is first
-    fresh._known(slots[1], fillings)
-    fresh._known(slots[2], fillings)
-    assert np.isinf(fresh._known(slots[0], fillings)[0].bound)
+    fresh._bounds_of(slots[1], fillings)
+    assert fresh._bounds_of(slots[0], [("x",)]) == [first]
+    fresh._bounds_of(slots[2], fillings)  # the second is the one that was not asked for since
+    assert fresh._bounds_of(slots[0], fillings)[0] is first
+    fresh._bounds_of(slots[1], fillings)
+    fresh._bounds_of(slots[2], fillings)
+    assert np.isinf(fresh._bounds_of(slots[0], fillings)[0].bound)
 
 
 def test_a_bound_is_never_given_up_for_a_looser_one() -> None:

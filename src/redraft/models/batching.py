@@ -1,8 +1,8 @@
 """Batching and caching for every reader: grouping by length, padding, shared prefixes, remembered scores."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -61,7 +61,12 @@ def _grown(shape: BatchShape, rows: Sequence[int], longest: int) -> BatchShape:
     )
 
 
-def padded(rows: Sequence[Sequence[int] | NDArray[Any]], padding: int = 0) -> tuple[Tensor, Tensor]:
+def row_lengths(items: Iterable[Sequence[Sequence[int]]]) -> list[list[int]]:
+    """The lengths of each item's rows."""
+    return [[len(row) for row in rows] for rows in items]
+
+
+def padded(rows: Sequence[Sequence[int] | NDArray[np.integer]], padding: int = 0) -> tuple[Tensor, Tensor]:
     """Pad rows at the end: ids [rows, time] and which of them are real. Time is at least 1."""
     longest = max(1, *map(len, rows))
     ids = np.full((len(rows), longest), padding, dtype=np.int64)

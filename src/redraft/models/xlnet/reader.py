@@ -2,13 +2,10 @@
 
 A forward reader reads a sentence as it is written, with a capital at its beginning. A backward reader reads from the
 end. It only proposes, and it reads every word in its plain form, because from the end it cannot know which word is the
-first. A masked reader proposes from both sides at once, which leaves nothing to cache.
-
-A word may have several pieces, which are the same wherever it stands. Only words of one piece are proposed: nothing
-can be added to a word or inserted between its pieces.
+first. See redraft.models.xlnet.masked for a reader that sees both sides.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,14 +25,14 @@ from redraft.models.batching import (
     groups,
     ids_from_slot,
     padded,
+    row_lengths,
     stacked_at_end,
 )
 from redraft.models.output_layer import log_sum_exp, picked_logits
-from redraft.models.pieces import SentencePieces
 from redraft.models.precision import precision_name
-from redraft.models.vocabulary import SPECIALS, Vocabulary
-from redraft.models.xlnet.network import Memory, ReadingOrder, XlnetLM
+from redraft.models.xlnet.network import Memory, XlnetLM
 from redraft.models.xlnet.scoring import ScoreBound, SlotFillings, SlotStates, XlnetScoring
+from redraft.models.xlnet.words import PieceWords
 from redraft.numerics import Array
 
 _CALL_PIECES = 1024  # read in one call: their activations fit into the processor's cache
@@ -43,43 +40,6 @@ _CALL_PAIRS = 4_000_000  # of query and key in one call, at about 32 bytes for e
 _MOST_PADDING = 0.2  # share of a call's pieces: limits the cost of padding
 _FREE_PADDING = 64  # pieces that cost less than another call
 _KEPT = 100_000  # scores that are remembered, about 50 per slot
-_KNOWN = 1 << 18  # words whose pieces are remembered: limits the memory of a server that runs for months
-
-
-class PieceWords:
-    """Maps between words and pieces. ``vocabulary`` holds the special symbols and the words of one piece."""
-
-    def __init__(self, splitter: SentencePieces):
-        whole = splitter.whole_words()
-        self.splitter = splitter
-        self.vocabulary = Vocabulary([*SPECIALS, *(word for word, _ in whole)])
-        self._pieces = torch.tensor([splitter.end] * len(SPECIALS) + [piece for _, piece in whole])
-        self._known: dict[str, tuple[int, ...]] = {}
-
-    @property
-    def proposable(self) -> NDArray[np.bool_]:
-        return np.arange(len(self.vocabulary)) >= len(SPECIALS)
-
-    def split(self, word: str) -> tuple[int, ...]:
-        """The pieces of a word."""
-        if word not in self._known:
-            if len(self._known) > _KNOWN:
-                self._known.clear()
-            self._known[word] = self.splitter.split(word)
-        return self._known[word]
-
-    def flat(self, words: Iterable[str]) -> list[int]:
-        """The pieces of several words."""
-        return [piece for word in words for piece in self.split(word)]
-
-    def log_dist(self, logits: Tensor, slots: Sequence[Slot]) -> NDArray[np.float32]:
-        """Logits [slots, pieces] to log-probabilities [slots, words]."""
-        logits = logits.float()
-        log_probs = logits[:, self._pieces] - logits.logsumexp(1, keepdim=True)
-        log_probs[:, : len(SPECIALS)] = -np.inf
-        dist: NDArray[np.float32] = log_probs.numpy()
-        self.vocabulary.use_plain_openings(dist, slots)
-        return dist
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +115,7 @@ class XlnetReader:
         shared = [_shared_prefix(new, before or self._empty) for new, before in zip(ids, old, strict=True)]
         new = [[list(row[prefix.count :])] for row, prefix in zip(ids, shared, strict=True)]
         readings: list[XlnetReading | None] = [None] * len(ids)
-        for group in groups(_lengths(new), _fits):
+        for group in groups(row_lengths(new), fits):
             hidden, memory = self.extend([new[i] for i in group], [shared[i] for i in group])
             for row, i in enumerate(group):
                 readings[i] = self._extended(shared[i], split[i], ids[i], hidden[row], memory, row)
@@ -229,10 +189,10 @@ class XlnetReader:
             for slot, words in zip(slots, fillings, strict=True)
         ]
         prefixes = [_Prefix(r, r.firsts[slot.start]) for r, slot in zip(readings, slots, strict=True)]
-        scores = [self._known(slot, words) for slot, words in zip(slots, fillings, strict=True)]
-        return XlnetScoring(_FilledSlots(self, rows, prefixes), scores, _lengths(rows))
+        scores = [self._bounds_of(slot, words) for slot, words in zip(slots, fillings, strict=True)]
+        return XlnetScoring(_FilledSlots(self, rows, prefixes), scores, row_lengths(rows))
 
-    def _known(self, slot: Slot, fillings: Sequence[Words]) -> list[ScoreBound]:
+    def _bounds_of(self, slot: Slot, fillings: Sequence[Words]) -> list[ScoreBound]:
         """The remembered bounds of a slot's fillings, which scoring lowers."""
         scores = []
         for key in filled_keys(slot, fillings):
@@ -270,7 +230,7 @@ class _FilledSlots:
             for one in wanted
             for some in _slices(self._rows_of(one), self.prefixes[one.slot])
         ]
-        return [[taken[at] for at in group] for group in groups(_lengths(map(self._rows_of, taken)), _fits)]
+        return [[taken[at] for at in group] for group in groups(row_lengths(map(self._rows_of, taken)), fits)]
 
     def _rows_of(self, fillings: SlotFillings) -> list[list[int]]:
         return [self.rows[fillings.slot][number] for number in fillings.numbers]
@@ -306,54 +266,6 @@ class _FilledSlots:
         return found
 
 
-class XlnetMaskedReader:
-    """Proposes words for a slot, given the words on both sides of it."""
-
-    def __init__(self, name: str, network: XlnetLM, words: PieceWords):
-        self.name = name
-        self.vocabulary = words.vocabulary
-        self._network, self._words = network.eval(), words
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        return self.vocabulary.words
-
-    @property
-    def proposable(self) -> NDArray[np.bool_]:
-        return self._words.proposable
-
-    def read(self, sentences: Sequence[Words], old: Sequence[None]) -> list[None]:
-        """Return no readings. The encoding of a sentence depends on which piece is masked, so nothing can be kept."""
-        return [None] * len(sentences)
-
-    @torch.inference_mode()
-    def log_dist(self, slots: Sequence[Slot], readings: Sequence[None]) -> NDArray[np.float32]:
-        """Log-probabilities [slots, words] of each word in each slot."""
-        result = np.empty((len(slots), len(self.vocabulary)), dtype=np.float32)
-        before = [[self._words.splitter.begin, *self._words.flat(text.surface(slot.before))] for slot in slots]
-        after = [[*self._words.flat(slot.after), self._words.splitter.end] for slot in slots]
-        rows = [[[*left, self._words.splitter.padding, *right]] for left, right in zip(before, after, strict=True)]
-        for group in groups(_lengths(rows), _fits):
-            hidden = self._masked_states([rows[i][0] for i in group], [len(before[i]) for i in group])
-            result[group] = self._words.log_dist(self._network(hidden), [slots[i] for i in group])
-        return result
-
-    def _masked_states(self, rows: Sequence[list[int]], positions: Sequence[int]) -> Tensor:
-        """The states [rows, d] that predict the masked piece of each row."""
-        ids, real = padded(rows, self._words.splitter.padding)
-        masked = torch.arange(ids.shape[1]) == torch.tensor(positions)[:, None]
-        hidden: Tensor = self._network.transformer(ids, real, masked)[masked]
-        return hidden
-
-
-def reader(name: str, network: XlnetLM, words: PieceWords, order: ReadingOrder) -> "XlnetReader | XlnetMaskedReader":
-    """Make a reader that reads in an order."""
-    name = f"{name}/{order.value}"
-    if order is ReadingOrder.MASKED:
-        return XlnetMaskedReader(name, network, words)
-    return XlnetReader(name, network, words, backward=order is ReadingOrder.BACKWARD)
-
-
 def _shared_prefix(ids: Sequence[int], before: XlnetReading) -> _Prefix:
     """The pieces that a sentence shares with a reading."""
     return _Prefix(before, common_prefix(ids, before.ids))
@@ -373,10 +285,7 @@ def _slices(rows: Sequence[Sequence[int]], prefix: _Prefix) -> Iterator[slice]:
     yield from (slice(at, at + num) for at in range(0, len(rows), num))
 
 
-def _lengths(rows: Iterable[Sequence[Sequence[int]]]) -> list[list[int]]:
-    return [[len(row) for row in some] for some in rows]
-
-
-def _fits(batch: BatchShape) -> bool:
+def fits(batch: BatchShape) -> bool:
+    """Return whether a call may have a shape."""
     size = batch.num_items * batch.most_rows * batch.longest
     return size <= _CALL_PIECES and size - batch.num_tokens <= max(_FREE_PADDING, _MOST_PADDING * size)
