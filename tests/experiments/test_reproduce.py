@@ -88,7 +88,7 @@ def test_systems_that_are_not_there_are_named(finished: Finished) -> None:
 def test_fewer_steps_are_taken_from_the_same_chains(finished: Finished) -> None:
     run, done = finished
     rows = {row.title: row for row in done.results[0].grids[0].rows}
-    assert {"L-MCMC-C (1; in full 50)", "L-MCMC-C (4; in full 200)"} <= set(rows)
+    assert {"L-MCMC-C (1; paper: 50)", "L-MCMC-C (4; paper: 200)"} <= set(rows)
     lines = [json.loads(line) for line in run.outputs("l-mcmc-c", "keywords-k1").read_text().splitlines()]
     assert [one["steps"] for one in lines[0]["earlier"]] == list(run.checkpoints) == [1, 2, 3, 4]
 
