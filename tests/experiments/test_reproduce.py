@@ -276,7 +276,7 @@ def test_what_cannot_be_is_refused_before_any_work(run: ReproduceConfig, tmp_pat
     (empty / "one-billion-word").mkdir(parents=True)
     (empty / "one-billion-word" / "test.txt").write_text("\n")
     for changes, names, message in (
-        ({}, ["table10"], "there is no 'table10' to reproduce; choose all or some of: table1"),
+        ({}, ["table10"], "there is no 'table10' to rerun; choose all or some of: table1"),
         ({"systems": ("l-mcmc", "lstm")}, ["all"], "there is no system 'lstm'; choose some of: sep-bf"),
         ({"data": tmp_path}, ["table1"], "has no one-billion-word/test.txt"),
         ({"data": empty}, ["table1"], "is empty"),
