@@ -88,7 +88,7 @@ def test_systems_that_are_not_there_are_named(finished: Finished) -> None:
 def test_fewer_steps_are_taken_from_the_same_chains(finished: Finished) -> None:
     run, done = finished
     rows = {row.title: row for row in done.results[0].grids[0].rows}
-    assert {"L-MCMC-C (1; in full 50)", "L-MCMC-C (4; in full 200)"} <= set(rows)
+    assert {"L-MCMC-C (1; paper: 50)", "L-MCMC-C (4; paper: 200)"} <= set(rows)
     lines = [json.loads(line) for line in run.outputs("l-mcmc-c", "keywords-k1").read_text().splitlines()]
     assert [one["steps"] for one in lines[0]["earlier"]] == list(run.checkpoints) == [1, 2, 3, 4]
 
@@ -276,7 +276,7 @@ def test_what_cannot_be_is_refused_before_any_work(run: ReproduceConfig, tmp_pat
     (empty / "one-billion-word").mkdir(parents=True)
     (empty / "one-billion-word" / "test.txt").write_text("\n")
     for changes, names, message in (
-        ({}, ["table10"], "there is no 'table10' to reproduce; choose all or some of: table1"),
+        ({}, ["table10"], "there is no 'table10' to rerun; choose all or some of: table1"),
         ({"systems": ("l-mcmc", "lstm")}, ["all"], "there is no system 'lstm'; choose some of: sep-bf"),
         ({"data": tmp_path}, ["table1"], "has no one-billion-word/test.txt"),
         ({"data": empty}, ["table1"], "is empty"),

@@ -94,7 +94,7 @@ class RowSpec:
         if self.steps is None:
             return self.title
         own = config.own_steps(self.steps)
-        steps = str(own) if own == self.steps else f"{own}; in full {self.steps}"
+        steps = str(own) if own == self.steps else f"{own}; paper: {self.steps}"
         return f"{self.title} ({steps})"
 
     @property

@@ -60,7 +60,7 @@ def _about(folder: Path) -> Mapping[str, Any]:
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"{folder} is not an output folder of redraft reproduce: it has no {ABOUT}") from error
+        raise InputError(f"{folder} is not a folder of redraft reproduce: it has no {ABOUT}") from error
     except ValueError as error:
         raise InputError(f"{folder / ABOUT} was not written by redraft reproduce ({error})") from error
     if not isinstance(about, dict):

@@ -56,7 +56,7 @@ class Reproduction:
 def choose_experiments(names: Sequence[str]) -> list[Experiment]:
     """The experiments with these names, in the order of the paper."""
     if unknown := [name for name in names if name not in (*EXPERIMENTS, ALL)]:
-        raise InputError(f"there is no {unknown[0]!r} to reproduce; choose {ALL} or some of: {', '.join(EXPERIMENTS)}")
+        raise InputError(f"there is no {unknown[0]!r} to rerun; choose {ALL} or some of: {', '.join(EXPERIMENTS)}")
     return [one for name, one in EXPERIMENTS.items() if ALL in names or name in names]
 
 
