@@ -9,11 +9,13 @@ import redraft
 
 _ROOT = Path(redraft.__file__).parent
 _LAYERS = (
-    ("errors", "version", "files", "interrupt", "text", "stopwords", "numerics", "sentence", "corpus"),
+    ("errors", "version", "files", "interrupt", "checks", "numerics", "text", "phrases", "stopwords"),
+    ("sentence", "corpus"),
     ("models",),
-    ("predict", "revise", "target", "draft", "baselines", "synthesis", "evaluation"),
-    ("sampler", "drafting", "training"),
-    ("recipes", "drafts", "sampling", "diagnostics", "infill_writer", "writer", "records", "batch"),
+    ("predict", "revise", "target", "synthesis", "evaluation"),
+    ("sampler", "draft", "training"),
+    ("recipes", "drafts", "sampling", "diagnostics", "writer", "records", "batch"),
+    ("assemble", "chain_writer", "infill_writer", "baselines", "systems"),
     ("experiments",),
     ("app", "__main__"),
 )

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from redraft.drafts import Author, Draft, Settings
+from redraft.drafts import Draft, Settings
 from redraft.errors import OutputError
 from redraft.records import record
 from redraft.sentence import Constraints
+from redraft.writer import Writer
 
 _BEGIN = b'{"id": '  # of every line of results
 SIZE = 32  # inputs that are worked on at once, unless told otherwise
@@ -91,15 +92,15 @@ def refuse_other_traces(trace: bool, kept: Iterable[Mapping[str, Any]], path: Pa
         raise OutputError(f"{path} holds results {how}, or choose another place")
 
 
-def refuse_other_settings(author: Author, settings: Settings, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
+def refuse_other_settings(writer: Writer, settings: Settings, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Results of other models or settings are not mixed with these."""
     for line in kept:
-        if not author.matches_signature(str(line["signature"]), settings):
+        if not writer.matches_signature(str(line["signature"]), settings):
             raise OutputError(f"{path} holds results of other settings ({line['signature']}); choose another place")
 
 
 def work(
-    author: Author,
+    writer: Writer,
     settings: Settings,
     left: Sequence[Input],
     file: IO[str],
@@ -124,7 +125,7 @@ def work(
             asked.append(goes_on(num))
             return asked[-1]
 
-        drafts = author.write_many(
+        drafts = writer.write_many(
             [item.constraints for item in items],
             settings,
             numbers=[item.number for item in items],

@@ -5,52 +5,63 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from redraft.draft.particles import Drafted, ParticleDrafter
-from redraft.drafts import Author, Draft, Observer, Particle, Settings
+from redraft.drafts import Draft, Observer, Particle, Settings
 from redraft.errors import InputError
 from redraft.models.infiller import Infiller
 from redraft.models.pack import Pack
 from redraft.numerics import log_sum
-from redraft.recipes import Recipe
+from redraft.recipes import InfillerRecipe
 from redraft.sentence import Constraints
-from redraft.target import SoftScore
+from redraft.target import SoftScore, power_of
 from redraft.text import is_word
 from redraft.version import VERSION
+from redraft.writer import Writer
 
 _LOG = logging.getLogger("redraft")
 _TEMPERATURE = 0.8  # what the model is sharpened to where nobody asks for another temperature
 _ALIKE = 0.5  # nats a token that a draft loses for each word in two that it shares with one that is better
 
 
-class InfillWriter(Author):
+class InfillWriter(Writer):
     """The infiller at work. ``fallback`` opens another system for constraints that no particle meets."""
+
+    pack: Pack
 
     def __init__(
         self,
         pack: Pack,
-        recipe: Recipe,
+        recipe: InfillerRecipe,
         model: Infiller,
         *,
         style: str,
         temperature: float = 1.0,
         soft: tuple[SoftScore, ...] = (),
         lowered: frozenset[str] = frozenset(),
-        fallback: Callable[[], Author] | None = None,
+        fallback: Callable[[], Writer] | None = None,
     ):
         self.pack, self.recipe, self._model = pack, recipe, model
         self._style, self._temperature, self._soft = style, temperature, soft
         self._open_fallback = fallback
         encouraged = {score.word: score.weight for score in soft if score.word}
-        self._drafter = ParticleDrafter(
-            model, style=style, temperature=_TEMPERATURE * temperature, lowered=lowered, encouraged=encouraged
-        )
+        self._open_drafter = partial(ParticleDrafter, model, style=style, lowered=lowered, encouraged=encouraged)
+        self._drafter = self._open_drafter(temperature=_TEMPERATURE * temperature)
+
+    def at_temperature(self, temperature: float) -> "InfillWriter":
+        """The same writer at another temperature."""
+        power_of(temperature)  # refuses what is no temperature
+        writer, opens = self._copy(temperature), self._open_fallback
+        writer._temperature, writer._drafter = temperature, self._open_drafter(temperature=_TEMPERATURE * temperature)
+        writer._open_fallback = (lambda: opens().at_temperature(temperature)) if opens else None
+        writer.__dict__.pop("_fallback", None)  # that of the old temperature
+        return writer
 
     @cached_property
-    def _fallback(self) -> Author | None:
+    def _fallback(self) -> Writer | None:
         return self._open_fallback() if self._open_fallback else None
 
     def write_many(
@@ -92,7 +103,7 @@ class InfillWriter(Author):
             Particle(one.sentence.text, _nll(one), math.exp(one.log_weight - log_total))
             for one in sorted(found, key=self._score, reverse=True)
         )
-        signature = self._signature(settings, seed[0])
+        signature = self.signature(settings, seed[0])
         return [
             Draft(
                 text=one.sentence.text,
@@ -103,6 +114,7 @@ class InfillWriter(Author):
                 constraints_met=constraints.met_by(one.sentence.words),
                 signature=signature,
                 start=one.sentence,
+                locks=one.sentence.locks,
                 particles=particles,
             )
             for one in self._chosen(found, settings.num)
@@ -134,7 +146,7 @@ class InfillWriter(Author):
         again = Settings(None, settings.chains, settings.num, seed, settings.time_limit)
         return self._fallback.write_many([constraints], again, numbers=[number])[0]
 
-    def _signature(self, settings: Settings, seed: int) -> str:
+    def signature(self, settings: Settings, seed: int) -> str:
         parts = {
             "redraft": VERSION,
             "recipe": self.recipe.name,

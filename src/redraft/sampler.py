@@ -3,8 +3,9 @@
 ``init`` and ``step`` are all there is. A state holds what the next step needs; what happened is in the revision.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,12 @@ class Sampler:
             else None
         )
         self._reader_at = [self._readers.index(reader) for reader in candidates.readers]
+
+    def with_power(self, power: float) -> "Sampler":
+        """The same sampler towards the target with another power (1 / temperature)."""
+        sampler = copy.copy(self)
+        sampler.target = replace(self.target, power=power)
+        return sampler
 
     @property
     def is_exact(self) -> bool:

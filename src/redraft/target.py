@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from redraft import text
+from redraft import checks, text
 from redraft.errors import InputError
 from redraft.models.base import Scorer, Words
 from redraft.numerics import Array
@@ -66,6 +66,12 @@ def penalise_repetition(strength: float) -> SoftScore:
         return -strength * (len(weighty) - len(set(weighty)))
 
     return SoftScore(f"repetition {strength:g}", log_weight)
+
+
+def power_of(temperature: float) -> float:
+    """The power of the target at a temperature."""
+    checks.check_positive("the temperature", temperature)
+    return 1 / temperature
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ _CASES = {
     "a keyword twice": Constraints(keywords=("a", "a"), max_words=4, endings=()),
     "a phrase": Constraints(keywords=("a b", "c"), max_words=5, endings=()),
     "any order": Constraints(keywords=("a b", "c", "d"), max_words=5, endings=(), order=Order.ANY),
-    "banned words": Constraints(keywords=("a",), banned=("b", "c d"), max_words=4, endings=()),
+    "banned words": Constraints(keywords=("a",), ban=("b", "c d"), max_words=4, endings=()),
     "template": Constraints(template="a ___ b ___ c", max_words=5, endings=()),
     "template with open ends": Constraints(template="___ b ___", max_words=4, endings=()),
     "endings": Constraints(keywords=("a",), max_words=4, endings=("c", "d")),

@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 from redraft import batch
 from redraft.batch import Input, key_of
-from redraft.drafts import Author, Settings
+from redraft.drafts import Settings
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.outputs import Output, output_of, records_of
 from redraft.experiments.run import Run
 from redraft.experiments.sets import Sets
 from redraft.experiments.systems import SYSTEMS, open_system, steps_of
 from redraft.models.pack import Pack
+from redraft.writer import Writer as Author
 
 HUMAN, TEMPLATE = "human", "template"  # rows that no system writes
 Record = Mapping[str, Any]

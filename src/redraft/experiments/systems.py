@@ -7,13 +7,12 @@ is not there yet.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from redraft import recipes
-from redraft.drafts import Author
+from redraft import recipes, systems
 from redraft.errors import InputError, PackError
 from redraft.experiments import paper
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES, is_pulled
-from redraft.writer import open_author
+from redraft.writer import Shaping, Writer
 
 NOT_YET = "not there yet"
 
@@ -29,7 +28,7 @@ class System:
     recipe: str | None = None
     pack: str | None = None
     most_keywords: int | None = None
-    open: Callable[[Pack], Author] | None = None
+    open: Callable[[Pack], Writer] | None = None
 
 
 SYSTEMS = {
@@ -87,15 +86,15 @@ def absence(system: System, pack: Pack) -> str | None:
         own = _pack_of(system, pack)
     except PackError as error:
         return f"{NOT_YET}: {str(error).partition(';')[0]}"
-    missing = recipes.missing(recipe, own)
+    missing = systems.system(recipe.name).missing(own)
     return f"{NOT_YET}: pack {own.name} has no {' and no '.join(missing)}" if missing else None
 
 
-def open_system(system: System, pack: Pack) -> Author:
+def open_system(system: System, pack: Pack) -> Writer:
     """A system, ready to write."""
     if system.open is not None:
         return system.open(pack)
-    return open_author(_pack_of(system, pack), recipes.recipe(system.recipe or system.name))
+    return systems.system(system.recipe or system.name).open(_pack_of(system, pack), Shaping())
 
 
 def _pack_of(system: System, pack: Pack) -> Pack:

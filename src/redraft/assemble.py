@@ -1,0 +1,176 @@
+"""From recipes and packs to models: every model of an opened pack with its type, and samplers made of them."""
+
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import torch
+
+from redraft.draft.grid_beam import GridBeam, Language
+from redraft.errors import InputError, PackError
+from redraft.models.base import Proposer, Scorer
+from redraft.models.causal import CausalReader, load_causal
+from redraft.models.infiller import INFILLER, Infiller, load_infiller
+from redraft.models.lstm_files import load_lstm
+from redraft.models.pack import Pack, find, open_pack
+from redraft.models.xlnet import Order
+from redraft.models.xlnet_pack import load_readers, part_for
+from redraft.models.xlnet_reader import XlnetMaskedReader, XlnetReader
+from redraft.predict.classifier import CLASSIFIER, Classifier, pack_classifier
+from redraft.predict.learned import LearnedPrior
+from redraft.predict.prior import Prior, UniformPrior
+from redraft.recipes import PROPOSERS, ChainRecipe, Family
+from redraft.revise.candidates import CandidateGenerator, CandidateSource, CheaplyScored, Merged
+from redraft.revise.kernels import ExactKernel, Kernel, KernelName, PaperKernel
+from redraft.revise.tries import TriesKernel
+from redraft.sampler import Sampler
+from redraft.target import Target
+from redraft.writer import Shaping
+
+NEEDS_CAUSAL = "only a causal model reads a context; give one: --target smollm2"
+_CAUSAL_BEAM = 2
+_NOISE = 0.5  # what makes the first drafts of different chains differ
+
+
+def opened(name: str) -> Pack:
+    """An opened pack. Its files are hashed once in a process, and again once one of them has changed."""
+    folder = find(name).resolve()
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    stats = [(str(path), path.stat()) for path in files]
+    return _opened(folder, tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
+
+
+@lru_cache(maxsize=8)
+def _opened(folder: Path, files: tuple[tuple[str, int, int], ...]) -> Pack:
+    return open_pack(str(folder))
+
+
+class Models:
+    """The models of an opened pack that a system needs. Each is loaded when it is first used, and then shared.
+
+    ``orders`` are all the orders in which an XLNet will have to read: one network serves several.
+    """
+
+    def __init__(
+        self,
+        pack: Pack,
+        *,
+        family: Family = Family.LSTM,
+        orders: tuple[Order, ...] = (Order.FORWARD,),
+        dtype: torch.dtype | None = None,
+    ):
+        self.pack, self._family, self._orders, self._dtype = pack, family, orders, dtype
+
+    @cached_property
+    def forward(self) -> Language:
+        """The model that reads from left to right: it scores sentences, and proposes words."""
+        if self._family is Family.LSTM:
+            return load_lstm(self.pack, "forward")
+        found = self._xlnets[Order.FORWARD]
+        if not isinstance(found, XlnetReader):
+            raise PackError(f"the forward model of pack {self.pack.name} cannot score sentences; choose another pack")
+        return found
+
+    @cached_property
+    def backward(self) -> Proposer:
+        """The model that reads from right to left."""
+        return load_lstm(self.pack, "backward") if self._family is Family.LSTM else self._xlnets[Order.BACKWARD]
+
+    @cached_property
+    def masked(self) -> Proposer:
+        """The model that reads both sides of a slot."""
+        if self._family is Family.LSTM:
+            raise InputError("an LSTM reads one side of a slot and cannot be a masked generator; try recipe x-mcmc")
+        return self._xlnets[Order.MASKED]
+
+    @cached_property
+    def classifier(self) -> Classifier:
+        return pack_classifier(self.pack)
+
+    def causal(self, location: str, context: str = "") -> CausalReader:
+        """A causal model from outside the pack, which proposes the words of the forward model."""
+        return load_causal(location, context=context, words=self.forward.words, dtype=self._dtype)
+
+    def infiller(self, context: str = "") -> Infiller:
+        return load_infiller(self.pack.part_folder(INFILLER), context=context)
+
+    def proposer(self, order: Order) -> Proposer:
+        """The model that proposes words in an order."""
+        if order is Order.FORWARD:
+            return self.forward
+        return self.backward if order is Order.BACKWARD else self.masked
+
+    @cached_property
+    def _xlnets(self) -> dict[Order, XlnetReader | XlnetMaskedReader]:
+        return load_readers(self.pack, self._orders, self._dtype)
+
+
+def chain_models(recipe: ChainRecipe, pack: Pack) -> Models:
+    """The models of a recipe."""
+    if recipe.family is Family.LSTM and Order.MASKED in recipe.orders:
+        raise InputError(f"an LSTM sees one side of a slot: recipe {recipe.name} has no masked generator; try x-mcmc")
+    return Models(pack, family=recipe.family, orders=tuple(recipe.orders), dtype=_precision(recipe))
+
+
+def _precision(recipe: ChainRecipe) -> torch.dtype | None:
+    """Samples need scores that do not depend on the batch; a search takes the fastest precision."""
+    return torch.float32 if recipe.kernel is KernelName.EXACT else None
+
+
+def build(recipe: ChainRecipe, pack: Pack, shaping: Shaping | None = None) -> Sampler:
+    """The sampler of a recipe, with the models of a pack and a causal target if the recipe has one."""
+    return build_chain(recipe, pack, shaping or Shaping())[0]
+
+
+def build_chain(recipe: ChainRecipe, pack: Pack, shaping: Shaping) -> tuple[Sampler, GridBeam | None]:
+    """The sampler of a recipe, and what writes its first drafts; None for recipes that start from the bare words."""
+    models = chain_models(recipe, pack)
+    proposers = [models.proposer(order) for order in PROPOSERS[recipe.generator]]
+    candidates: CandidateSource = CandidateGenerator(proposers, recipe.num_candidates)
+    scorer: Scorer = models.forward
+    searcher = models.forward
+    if recipe.target is not None:
+        causal = models.causal(recipe.target, shaping.context)
+        scorer, candidates = causal, _causal_candidates(recipe, models, causal, candidates)
+        if shaping.context:  # of which the forward model of the pack would not know
+            searcher = causal
+    elif shaping.context:
+        raise InputError(NEEDS_CAUSAL)
+    kernel = _kernel(recipe)
+    # A sampler needs every action and its reverse; a search takes those of its recipe.
+    actions = recipe.actions if recipe.kernel is KernelName.PAPER else kernel.actions
+    target = Target(scorer, shaping.power, shaping.soft)
+    sampler = Sampler(target, candidates, _prior(recipe, models), kernel, actions)
+    return sampler, build_beam(searcher, recipe.beam, shaping) if recipe.beam else None
+
+
+def build_beam(model: Language, width: int, shaping: Shaping) -> GridBeam:
+    """A grid beam search. That of a causal model, which costs more, has a narrower beam."""
+    return GridBeam(model, _CAUSAL_BEAM if isinstance(model, CausalReader) else width, _NOISE, shaping.soft)
+
+
+def _causal_candidates(
+    recipe: ChainRecipe, models: Models, causal: CausalReader, candidates: CandidateSource
+) -> CandidateSource:
+    """Candidates of the pack's models and of the causal target, scored by the forward model of the pack."""
+    backward = [models.backward] if Order.BACKWARD in recipe.orders else []
+    own = CandidateGenerator([causal, *backward], recipe.num_candidates)
+    both = Merged([candidates, own], recipe.num_candidates)
+    return both if recipe.num_scored is None else CheaplyScored(both, models.forward)
+
+
+def _kernel(recipe: ChainRecipe) -> Kernel:
+    if recipe.kernel is KernelName.PAPER:
+        return PaperKernel(recipe.num_scored)
+    return ExactKernel() if recipe.num_scored is None else TriesKernel(recipe.num_scored)
+
+
+def _prior(recipe: ChainRecipe, models: Models) -> Prior:
+    return UniformPrior() if recipe.learned is None else LearnedPrior(models.classifier, recipe.learned)
+
+
+def missing_models(recipe: ChainRecipe, pack: Pack) -> list[str]:
+    """The models that a recipe needs and that a pack lacks."""
+    lacking = [] if recipe.learned is None or CLASSIFIER in pack.parts else [CLASSIFIER]
+    if recipe.family is Family.XLNET:
+        return [f"XLNet that reads {order.value}" for order in recipe.orders if part_for(pack, order) is None] + lacking
+    return [order.value for order in recipe.orders if order.value not in pack.parts] + lacking
