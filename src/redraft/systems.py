@@ -33,6 +33,14 @@ class ChainSystem(WritingSystem):
 
     recipe: ChainRecipe
 
+    @property
+    def needs(self) -> list[str]:
+        """Language models, a classifier if it is guided, and a causal target if it has one."""
+        orders = " and ".join(order.value for order in self.recipe.orders)
+        guide = [] if self.recipe.learned is None else ["a classifier"]
+        target = [] if self.recipe.target is None else [self.recipe.target]
+        return [f"{orders} {self.recipe.family.value} models", *guide, *target]
+
     def missing(self, pack: Pack) -> list[str]:
         """The models that the pack lacks."""
         return missing_models(self.recipe, pack)
@@ -54,6 +62,11 @@ class InfillerSystem(WritingSystem):
     """Sequential Monte Carlo with a causal model that was trained to write into gaps."""
 
     recipe: InfillerRecipe
+
+    @property
+    def needs(self) -> list[str]:
+        """The infiller, and the causal model that it was trained from."""
+        return [f"an {INFILLER}", *([] if self.recipe.target is None else [self.recipe.target])]
 
     def missing(self, pack: Pack) -> list[str]:
         """The infiller, if the pack lacks it."""

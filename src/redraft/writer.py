@@ -291,6 +291,11 @@ class WritingSystem(ABC):
 
     recipe: Recipe
 
+    @property
+    def needs(self) -> list[str]:
+        """The models that it needs, in words for a list."""
+        return []
+
     @abstractmethod
     def open(self, pack: Pack, shaping: Shaping) -> Writer:
         """A writer with the models of a pack."""

@@ -21,6 +21,7 @@ _COMMANDS = {
     "synthesize": "redraft.app.synthesize:synthesize",
     "pull": "redraft.app.pull:pull",
     "packs": "redraft.app.packs:packs",
+    "recipes": "redraft.app.recipes:recipes",
     "train": "redraft.app.train:train",
 }
 

@@ -108,6 +108,11 @@ class BeamSystem(WritingSystem):
 
     recipe: BeamRecipe
 
+    @property
+    def needs(self) -> list[str]:
+        """The forward LSTM, and a causal target if it has one."""
+        return ["a forward LSTM model", *([] if self.recipe.target is None else [self.recipe.target])]
+
     def missing(self, pack: Pack) -> list[str]:
         """The forward model, if the pack lacks it."""
         return [] if "forward" in pack.parts else ["forward"]
