@@ -13,7 +13,7 @@ _LAYERS = (
     ("sentence", "corpus"),
     ("models",),
     ("predict", "revise", "target", "synthesis", "evaluation"),
-    ("sampler", "draft", "training"),
+    ("scoring", "sampler", "draft", "training"),
     ("recipes", "drafts", "sampling", "diagnostics", "writer", "records", "batch"),
     ("assemble", "chain_writer", "infill_writer", "baselines", "systems"),
     ("experiments",),

@@ -18,8 +18,8 @@ from redraft.models.pack import Pack
 from redraft.numerics import log_sum
 from redraft.revise import lazy
 from redraft.revise.accept import paper_log_ratio
-from redraft.revise.candidates import Candidates
-from redraft.revise.kernels import Opening, PaperKernel
+from redraft.revise.candidates import ScoredCandidates
+from redraft.revise.kernels import Site, ThinningKernel
 from redraft.revise.lazy import undecided_by_paper
 from redraft.sampler import Chain, Sampler
 from redraft.sentence import Action, Constraints
@@ -62,7 +62,7 @@ def test_lazy_scoring_draws_what_full_scoring_draws(tiny_pack, target, monkeypat
     lazily = _sentences(sampler)
     num_lazily = sum(read)
     read.clear()
-    sampler._lazy = None
+    sampler._is_lazy = False
     assert _sentences(sampler) == lazily
     assert len(set(lazily)) > 8  # the chains went somewhere
     assert num_lazily < sum(read)
@@ -96,15 +96,15 @@ def test_nothing_that_is_left_out_can_matter(data: st.DataObject) -> None:
 
 def test_thinning_draws_in_proportion_and_puts_nothing_back() -> None:
     cheap = np.log(np.array([0.5, 0.3, 0.15, 0.05]))
-    candidates = Candidates(tuple("abcd"), np.zeros(4), {word: i for i, word in enumerate("abcd")}, cheap)
-    opening = Opening(Constraints(keywords=("x",)).start(), Action.INSERT, 0, candidates)
+    candidates = ScoredCandidates(tuple("abcd"), np.zeros(4), {word: i for i, word in enumerate("abcd")}, cheap, 0.0)
+    site = Site(Constraints(keywords=("x",)).start(), Action.INSERT, 0, candidates)
     rng = np.random.default_rng(0)
-    pairs = [PaperKernel(2).plan(opening, rng).words for _ in range(4000)]
+    pairs = [ThinningKernel(2).plan(site, rng).words for _ in range(4000)]
     assert all(len(set(pair)) == 2 for pair in pairs)
     p = np.exp(cheap)
     both = p[0] * p[1] / (1 - p[0]) + p[1] * p[0] / (1 - p[1])
     assert np.mean([pair == ("a", "b") for pair in pairs]) == pytest.approx(both, abs=0.025)
-    assert PaperKernel(9).plan(opening, rng).words == tuple("abcd")
+    assert ThinningKernel(9).plan(site, rng).words == tuple("abcd")
     assert log_sum(cheap) == pytest.approx(0)
 
 
@@ -165,8 +165,8 @@ def test_a_deletion_does_not_make_a_banned_phrase(tiny_pack: Pack, target: Path)
         writer = redraft.load(str(tiny_pack.folder), "l-mcmc-deletion", **options)
         (draft,) = writer.write(constraints, Settings(60, seed=3))
         after = [one.words for one in draft.trace if one.accepted]
-        first = next(i for i, words in enumerate(after) if constraints.allows(words))
-        assert all(constraints.allows(words) for words in after[first:])
+        first = next(i for i, words in enumerate(after) if constraints.has_no_banned_phrase(words))
+        assert all(constraints.has_no_banned_phrase(words) for words in after[first:])
         assert any(one.action is Action.DELETE for one in draft.trace)
 
 

@@ -1,5 +1,6 @@
 """From recipes and packs to models: every model of an opened pack with its type, and samplers made of them."""
 
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import torch
 
 from redraft.draft.grid_beam import GridBeam, Language
 from redraft.errors import InputError, PackError
-from redraft.models.base import Proposer, Scorer
+from redraft.models.base import Proposer
 from redraft.models.causal import CausalReader, load_causal
 from redraft.models.infiller import INFILLER, Infiller, load_infiller
 from redraft.models.lstm_files import load_lstm
@@ -18,11 +19,12 @@ from redraft.models.xlnet_reader import XlnetMaskedReader, XlnetReader
 from redraft.predict.classifier import CLASSIFIER, Classifier, pack_classifier
 from redraft.predict.learned import LearnedPrior
 from redraft.predict.prior import Prior, UniformPrior
-from redraft.recipes import PROPOSERS, ChainRecipe, Family
-from redraft.revise.candidates import CandidateGenerator, CandidateSource, CheaplyScored, Merged
-from redraft.revise.kernels import ExactKernel, Kernel, KernelName, PaperKernel
+from redraft.recipes import GENERATORS, ChainRecipe, Family
+from redraft.revise.candidates import CandidateGenerator, Candidates, CandidateSource, CheaplyScored, Merged
+from redraft.revise.kernels import ExactKernel, KernelName, PaperKernel, ThinningKernel
 from redraft.revise.tries import TriesKernel
 from redraft.sampler import Sampler
+from redraft.sentence import Action
 from redraft.target import Target
 from redraft.writer import Shaping
 
@@ -124,23 +126,50 @@ def build(recipe: ChainRecipe, pack: Pack, shaping: Shaping | None = None) -> Sa
 def build_chain(recipe: ChainRecipe, pack: Pack, shaping: Shaping) -> tuple[Sampler, GridBeam | None]:
     """The sampler of a recipe, and what writes its first drafts; None for recipes that start from the bare words."""
     models = chain_models(recipe, pack)
-    proposers = [models.proposer(order) for order in PROPOSERS[recipe.generator]]
-    candidates: CandidateSource = CandidateGenerator(proposers, recipe.num_candidates)
-    scorer: Scorer = models.forward
-    searcher = models.forward
+    candidates = _candidates(recipe, models)
+    scorer: Language = models.forward
     if recipe.target is not None:
         causal = models.causal(recipe.target, shaping.context)
-        scorer, candidates = causal, _causal_candidates(recipe, models, causal, candidates)
-        if shaping.context:  # of which the forward model of the pack would not know
-            searcher = causal
+        scorer, candidates = causal, _with_causal(recipe, models, causal, candidates)
     elif shaping.context:
         raise InputError(NEEDS_CAUSAL)
-    kernel = _kernel(recipe)
-    # A sampler needs every action and its reverse; a search takes those of its recipe.
-    actions = recipe.actions if recipe.kernel is KernelName.PAPER else kernel.actions
-    target = Target(scorer, shaping.power, shaping.soft)
-    sampler = Sampler(target, candidates, _prior(recipe, models), kernel, actions)
+    target, prior = Target(scorer, shaping.power, shaping.soft), _prior(recipe, models)
+    is_paper = recipe.kernel is KernelName.PAPER
+    if recipe.num_scored is None:
+        one_stage = PaperKernel() if is_paper else ExactKernel()
+        sampler = Sampler(target, candidates, prior, one_stage, _actions(recipe, one_stage.actions))
+    else:
+        two_stages = ThinningKernel(recipe.num_scored) if is_paper else TriesKernel(recipe.num_scored)
+        scored = CheaplyScored(candidates, models.forward)
+        sampler = Sampler(target, scored, prior, two_stages, _actions(recipe, two_stages.actions))
+    # A context is unknown to the forward model of the pack, so the causal model searches then.
+    searcher = scorer if shaping.context else models.forward
     return sampler, build_beam(searcher, recipe.beam, shaping) if recipe.beam else None
+
+
+CandidateBuilder = Callable[[Models, int], CandidateSource[Candidates]]  # models, number of candidates
+_BUILDERS: dict[str, CandidateBuilder] = {}
+
+
+def register_generator(name: str, build: CandidateBuilder, orders: tuple[Order, ...] = ()) -> None:
+    """Add a generator of candidates of your own, for ``redraft.load(generator=name)``.
+
+    ``orders`` are those in which the models that it uses read, besides forward.
+    """
+    GENERATORS[name], _BUILDERS[name] = orders, build
+
+
+def _candidates(recipe: ChainRecipe, models: Models) -> CandidateSource[Candidates]:
+    """The generator of a recipe: by default the product of the models that read in its orders."""
+    if build := _BUILDERS.get(recipe.generator):
+        return build(models, recipe.num_candidates)
+    proposers = [models.proposer(order) for order in GENERATORS[recipe.generator]]
+    return CandidateGenerator(proposers, recipe.num_candidates)
+
+
+def _actions(recipe: ChainRecipe, of_kernel: frozenset[Action]) -> frozenset[Action]:
+    """A sampler needs every action and its reverse; a search takes those of its recipe."""
+    return recipe.actions if recipe.kernel is KernelName.PAPER else of_kernel
 
 
 def build_beam(model: Language, width: int, shaping: Shaping) -> GridBeam:
@@ -148,20 +177,13 @@ def build_beam(model: Language, width: int, shaping: Shaping) -> GridBeam:
     return GridBeam(model, _CAUSAL_BEAM if isinstance(model, CausalReader) else width, _NOISE, shaping.soft)
 
 
-def _causal_candidates(
-    recipe: ChainRecipe, models: Models, causal: CausalReader, candidates: CandidateSource
-) -> CandidateSource:
-    """Candidates of the pack's models and of the causal target, scored by the forward model of the pack."""
+def _with_causal(
+    recipe: ChainRecipe, models: Models, causal: CausalReader, candidates: CandidateSource[Candidates]
+) -> Merged:
+    """The candidates of the pack's models, merged with those of the causal target."""
     backward = [models.backward] if Order.BACKWARD in recipe.orders else []
     own = CandidateGenerator([causal, *backward], recipe.num_candidates)
-    both = Merged([candidates, own], recipe.num_candidates)
-    return both if recipe.num_scored is None else CheaplyScored(both, models.forward)
-
-
-def _kernel(recipe: ChainRecipe) -> Kernel:
-    if recipe.kernel is KernelName.PAPER:
-        return PaperKernel(recipe.num_scored)
-    return ExactKernel() if recipe.num_scored is None else TriesKernel(recipe.num_scored)
+    return Merged([candidates, own], recipe.num_candidates)
 
 
 def _prior(recipe: ChainRecipe, models: Models) -> Prior:

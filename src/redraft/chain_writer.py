@@ -195,7 +195,7 @@ class ChainWriter(Writer):
             "pack": f"{self.pack.name}@{self.pack.fingerprint}",
             "steps": self._num_steps(settings),
             "candidates": self._num_candidates,
-            "generator": self.recipe.generator.value,
+            "generator": self.recipe.generator,
             "kernel": self.recipe.kernel.value,
             "target": self.sampler.target.name,
             **({} if precision == "float32" else {"precision": precision}),

@@ -12,7 +12,6 @@ from redraft.models.pull import is_pulled
 from redraft.models.xlnet import Order
 from redraft.predict.classifier import CLASSIFIER
 from redraft.predict.learned import Learned
-from redraft.revise.candidates import Generator
 from redraft.revise.kernels import KernelName, PaperKernel
 from redraft.sentence import Action
 
@@ -21,11 +20,13 @@ _NUM_SCORED, _CAUSAL_STEPS = 4, 10  # for a target that costs a hundred times as
 _PARTICLES, _MOST_PARTICLES = 24, 1024
 _BEAM = 10  # a search of a second makes a sentence of the keywords, which the steps then improve
 
-PROPOSERS = {
-    Generator.FORWARD: (Order.FORWARD,),
-    Generator.BACKWARD: (Order.BACKWARD,),
-    Generator.BOTH: (Order.FORWARD, Order.BACKWARD),
-    Generator.MASKED: (Order.MASKED,),
+# The generators of candidates, and the orders in which their models read: the paper's FLM, BLM, FLM x BLM, and one
+# model that sees both sides of the slot (MLM). ``assemble.register_generator`` adds others.
+GENERATORS: dict[str, tuple[Order, ...]] = {
+    "forward": (Order.FORWARD,),
+    "backward": (Order.BACKWARD,),
+    "both": (Order.FORWARD, Order.BACKWARD),
+    "masked": (Order.MASKED,),
 }
 
 
@@ -54,8 +55,8 @@ class Overrides:
             checks.check_count("scored", self.num_scored, 1)
         if self.kernel is not None and self.kernel not in [known.value for known in KernelName]:
             raise InputError(f"there is no kernel {self.kernel!r}; choose paper or exact")
-        if self.generator is not None and self.generator not in [known.value for known in Generator]:
-            raise InputError(f"there is no generator {self.generator!r}; choose forward, backward, both or masked")
+        if self.generator is not None and self.generator not in GENERATORS:
+            raise InputError(f"there is no generator {self.generator!r}; choose one of: {', '.join(GENERATORS)}")
         if self.particles is not None:
             checks.check_count("particles", self.particles, 1)
             if self.particles > _MOST_PARTICLES:
@@ -90,7 +91,7 @@ class ChainRecipe(Recipe):
 
     steps: int = 200
     actions: frozenset[Action] = _PAPER_ACTIONS
-    generator: Generator = Generator.BOTH
+    generator: str = "both"  # of candidates, one of GENERATORS
     num_candidates: int = 50
     kernel: KernelName = KernelName.PAPER
     learned: Learned | None = None  # what the prior takes from the classifier; None draws moves at random
@@ -101,7 +102,7 @@ class ChainRecipe(Recipe):
     @property
     def orders(self) -> list[Order]:
         """The orders in which the language models read: that of the scorer, and those of the proposers."""
-        return list(dict.fromkeys((Order.FORWARD, *PROPOSERS[self.generator])))
+        return list(dict.fromkeys((Order.FORWARD, *GENERATORS[self.generator])))
 
     def override(self, given: Overrides) -> Self:
         """The recipe with the values that are given."""
@@ -114,7 +115,7 @@ class ChainRecipe(Recipe):
         if given.kernel is not None:
             chosen = replace(chosen, kernel=KernelName(given.kernel))
         if given.generator is not None:
-            chosen = replace(chosen, generator=Generator(given.generator))
+            chosen = replace(chosen, generator=given.generator)
         if given.num_scored is not None:
             if given.num_scored > chosen.num_candidates:
                 raise InputError(f"of {chosen.num_candidates} candidates the target cannot score {given.num_scored}")

@@ -164,7 +164,7 @@ class Constraints:
 
     keywords    words or phrases; each is kept verbatim, and the words of a phrase stay together
     template    text with blanks (``___``); each blank is filled with any number of words
-    order       "given" or "any": whether the keywords keep their order
+    order       "given" or "any": whether the keywords must keep their order
     ban         words or phrases that must not occur, in upper or lower case
     min_words   fewest words, not counting punctuation; by default six more than the keywords are preferred
     max_words   most words, counting punctuation as in the paper (default: 25, or 10 more than are given or required)
@@ -253,7 +253,7 @@ class Constraints:
 
     @cached_property
     def _parts(self) -> tuple[tuple[str, ...], ...]:
-        """The locked spans."""
+        """The locked spans of words."""
         if self._template is not None:
             return self._template.parts
         return tuple(parse_phrase(keyword, f"keyword {i}") for i, keyword in enumerate(self.keywords, 1))
@@ -275,7 +275,7 @@ class Constraints:
 
     @cached_property
     def banned_words(self) -> frozenset[str]:
-        """Single words, lowered, that may never be proposed."""
+        """Banned single words in lower case, which are never proposed."""
         return frozenset(phrase[0] for phrase in self._banned_phrases if len(phrase) == 1)
 
     @cached_property
@@ -285,7 +285,7 @@ class Constraints:
 
     @property
     def has_ending(self) -> bool:
-        """Whether the last word is redraft's to choose among ``endings``."""
+        """Whether the last word is chosen among ``endings``."""
         return bool(self.endings) and (self._template is None or self._template.closes_blank)
 
     @property
@@ -294,31 +294,31 @@ class Constraints:
 
     @property
     def limit(self) -> int:
-        """Most words, punctuation counted."""
+        """Most words, counting punctuation."""
         return self.max_words if self.max_words is not None else max(25, self._least + 10, (self.min_words or 0) + 10)
 
     @property
     def _most(self) -> int:
-        """Most words, as a person counts them, that the limit has places for."""
+        """Most words, not counting punctuation, that fit into the limit."""
         is_mark = self.has_ending and not any(map(text.is_word, self.allowed_endings))
         return self.limit - is_mark - (len(self.locked_words) - num_words(self.locked_words))
 
     @property
     def preferred_words(self) -> int:
-        """Fewest words of a draft that is preferred; the authors' later code asks for six more than the keywords."""
+        """Drafts with at least this many words are preferred. The authors' later code adds six to the keywords."""
         if self.min_words is not None:
             return self.min_words
         return 0 if self._template is not None else min(num_words(self.locked_words) + 6, self.limit - 1)
 
     @property
     def respelled(self) -> list[tuple[str, str]]:
-        """What was given without a space and is written with one, since it is several words here: "US$5"."""
+        """What was given without a space but is written with one, because it is several words here: "US$5"."""
         given = itertools.chain.from_iterable(clean(one, "").split() for one in (*self.keywords, self.template or ""))
         written = [(chunk, text.detokenise(text.tokenise(chunk))) for chunk in given if not BLANKS.search(chunk)]
         return [(chunk, shown) for chunk, shown in written if " " in shown]
 
     def start(self, rng: np.random.Generator | None = None) -> Sentence:
-        """The first draft: the locked words alone. With a generator and a free order, keywords are shuffled."""
+        """The first draft: the locked words alone. With ``rng``, keywords in any order are shuffled."""
         spans = list(enumerate(self._parts))
         if rng is not None and self.order is Order.ANY and self._template is None:
             spans = [spans[i] for i in rng.permutation(len(spans))]
@@ -337,9 +337,9 @@ class Constraints:
         return Sentence(tuple(words), tuple(locks), tuple(gaps))
 
     def shortfall(self, sentence: Sentence, length: int | None = None) -> int:
-        """How many words a sentence is short of what is preferred; in a template, how many blanks are empty.
+        """How many words a sentence lacks to the preferred number, plus the empty blanks of a template.
 
-        A ``length`` that is wished for elsewhere takes the place of a longer one that nobody asked for.
+        A preferred ``length`` of the target replaces a longer default.
         """
         preferred = self.preferred_words
         if length is not None and self.min_words is None:
@@ -347,19 +347,19 @@ class Constraints:
         missing = max(0, preferred - num_words(sentence.words))
         return missing if self._template is None else missing + sentence.num_empty_gaps
 
-    def allows(self, words: Sequence[str]) -> bool:
-        """Whether no banned phrase of several words occurs; single banned words are never proposed at all."""
+    def has_no_banned_phrase(self, words: Sequence[str]) -> bool:
+        """Whether no banned phrase of several words occurs. Single banned words are never proposed."""
         if not self._banned_sequences:
             return True
         plain = lowered(words)
         return not any(contains(plain, phrase) for phrase in self._banned_sequences)
 
-    def permits(self, words: Sequence[str]) -> bool:
-        """Whether a sentence has enough words and no banned phrase: all that locks and gaps do not see to."""
-        return (self.min_words is None or num_words(words) >= self.min_words) and self.allows(words)
+    def meets_hard_limits(self, words: Sequence[str]) -> bool:
+        """Whether a sentence has enough words and no banned phrase: all that locks and gaps do not guarantee."""
+        return (self.min_words is None or num_words(words) >= self.min_words) and self.has_no_banned_phrase(words)
 
     def met_by(self, words: Sequence[str]) -> bool:
-        """Whether a finished sentence meets every constraint. Looks at the words alone, not at locks."""
+        """Whether a finished sentence meets every constraint. Only its words count, not its locks."""
         return not self.unmet(words)
 
     def _has_given_words(self, shown: Sequence[str]) -> bool:
@@ -369,7 +369,7 @@ class Constraints:
         return (occurs_in_any_order if self.order is Order.ANY else occurs_in_order)(self._parts, shown)
 
     def unmet(self, words: Sequence[str]) -> list[str]:
-        """What a finished sentence fails, in words; empty where all is met."""
+        """The constraints that a finished sentence does not meet, in words; empty if all are met."""
         shown = text.surface(words)
         plain = lowered(shown)
         failed = []

@@ -141,7 +141,7 @@ def test_log_acceptance_is_the_brute_force_ratio() -> None:
         move = Move(list(Action)[row], position)
         word = rng.choice(choices(state.sentence, move, constraints, _WORDS.split()))
         word = None if word is None else str(word)
-        (proposal,) = sampler.propose([chain], [state], [table], [move], [() if word is None else (word,)])
+        (proposal,) = sampler.weigh([chain], [state], [table], [move], [() if word is None else (word,)])
         assert proposal is not None
         new = sampler.read([chain], [state.sentence.apply(proposal.edit)])[0]
         back_table = sampler.log_priors([chain], [new.sentence])[0]

@@ -16,6 +16,7 @@ from redraft.errors import InputError
 from redraft.models.pack import Pack
 from redraft.recipes import BeamRecipe, Overrides
 from redraft.sampler import Chain, State
+from redraft.scoring import log_weights
 from redraft.sentence import Constraints, Sentence
 from redraft.target import Target, power_of
 from redraft.version import VERSION
@@ -58,21 +59,16 @@ class BeamWriter(Writer):
 
     def _states(self, chains: Sequence[Chain], sentences: Sequence[Sentence]) -> list[State]:
         """The sentences with their scores."""
-        scorer, words = self._target.scorer, [sentence.words for sentence in sentences]
-        readings = scorer.read(words, [None] * len(words))
-        log_probs = np.array([scorer.log_prob(reading) for reading in readings])
-        weights = self._target.log_weights(log_probs, words)
-        return [
-            State(
-                sentence,
-                float(log_prob),
-                float(weight) if chain.constraints.allows(sentence.words) else -math.inf,
-                (reading,),
+        target, words = self._target, [sentence.words for sentence in sentences]
+        readings = target.scorer.read(words, [None] * len(words))
+        states = []
+        for chain, sentence, reading in zip(chains, sentences, readings, strict=True):
+            log_prob = target.scorer.log_prob(reading)
+            (log_target,) = log_weights(
+                target, chain.constraints, np.array([log_prob]), [sentence.words], allows_short=True
             )
-            for chain, sentence, log_prob, weight, reading in zip(
-                chains, sentences, log_probs, weights, readings, strict=True
-            )
-        ]
+            states.append(State(sentence, log_prob, float(log_target), (reading,)))
+        return states
 
     def complete(self, settings: Settings) -> Settings:
         """The settings, without steps where none are given."""
