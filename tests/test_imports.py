@@ -10,7 +10,7 @@ import redraft
 _ROOT = Path(redraft.__file__).parent
 _LAYERS = (
     ("errors", "version", "files", "interrupt", "checks", "numerics", "text", "phrases", "stopwords"),
-    ("sentence", "corpus"),
+    ("sentence", "stretches", "corpus"),
     ("models",),
     ("predict", "revise", "target", "synthesis", "evaluation"),
     ("scoring", "sampler", "draft", "training"),

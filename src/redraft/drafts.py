@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from redraft import checks, text
+from redraft.revise.rewrite import Rewrite
 from redraft.sampler import Revision
 from redraft.sentence import Sentence
 
@@ -82,6 +83,7 @@ class Draft:
     trace             the revisions of the chain, from its ``start`` on
     earlier           the best drafts at the checkpoints of the settings
     particles         what else the infiller wrote
+    rewrites          the stretches that the infiller has rewritten
     locks             for each word the number of the keyword or known part that it belongs to; negative for others
     """
 
@@ -96,6 +98,7 @@ class Draft:
     start: Sentence | None = field(default=None, repr=False)
     earlier: tuple[Earlier, ...] = field(default=(), repr=False)
     particles: tuple[Particle, ...] = field(default=(), repr=False)
+    rewrites: tuple[Rewrite, ...] = field(default=(), repr=False)
     locks: tuple[int, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
@@ -125,6 +128,8 @@ class Draft:
             result["particles"] = [
                 {"text": one.text, "nll": _rounded(one.nll), "weight": _rounded(one.weight)} for one in self.particles
             ]
+        if trace and self.rewrites:
+            result["rewrites"] = [_rewrite(one) for one in self.rewrites]
         if trace:
             result["trace"] = [_revision(one) for one in self.trace]
         return result
@@ -173,6 +178,16 @@ def _revision(revision: Revision) -> dict[str, Any]:
         "log_ratio": _rounded(revision.log_ratio),
         "accepted": revision.accepted,
         "nll": _rounded(revision.nll),
+    }
+
+
+def _rewrite(rewrite: Rewrite) -> dict[str, Any]:
+    return {
+        "start": rewrite.start,
+        "old": list(rewrite.old),
+        "new": list(rewrite.new),
+        "log_ratio": _rounded(rewrite.log_ratio),
+        "accepted": rewrite.accepted,
     }
 
 

@@ -1,10 +1,11 @@
-"""Drafts by the infiller: particles that hold the given words, and a choice among them."""
+"""Drafts by the infiller: particles that hold the given words, stretches rewritten, and a choice among all of them."""
 
 import logging
 import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -14,9 +15,15 @@ from redraft.drafts import Draft, Observer, Particle, Settings
 from redraft.errors import InputError
 from redraft.models.infiller import Infiller
 from redraft.models.pack import Pack
-from redraft.numerics import log_sum
+from redraft.numerics import Array, log_sum
+from redraft.predict.classifier import CLASSIFIER, pack_classifier
+from redraft.predict.learned import LearnedPrior
+from redraft.predict.prior import UniformPrior
+from redraft.predict.stretch_prior import StretchPrior
 from redraft.recipes import InfillerRecipe
-from redraft.sentence import Constraints
+from redraft.revise.rewrite import Rewrite, Rewriter, RewriteState
+from redraft.sentence import Constraints, Sentence
+from redraft.stretches import holds_first_places
 from redraft.target import SoftScore, power_of
 from redraft.text import is_word
 from redraft.version import VERSION
@@ -24,7 +31,45 @@ from redraft.writer import Writer
 
 _LOG = logging.getLogger("redraft")
 _TEMPERATURE = 0.8  # what the model is sharpened to where nobody asks for another temperature
-_ALIKE = 0.5  # nats a token that a draft loses for each word in two that it shares with one that is better
+_ALIKE = 1.0  # nats a token that a draft loses for sharing all its words with one that is better
+_TRIES = 8  # versions of a stretch in a rewriting step
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A sentence to choose from: its log-probability given the constraints, and how it came about."""
+
+    sentence: Sentence
+    log_prob: float
+    num_tokens: int
+    rewrites: tuple[Rewrite, ...] = ()
+
+    @property
+    def nll(self) -> float:
+        """Per word and sentence end."""
+        return -self.log_prob / (len(self.sentence) + 1)
+
+
+class InfillTarget:
+    """The infiller's distribution over sentences given the constraints, at a temperature, with soft scores."""
+
+    def __init__(self, model: Infiller, drafter: ParticleDrafter, temperature: float, soft: tuple[SoftScore, ...]):
+        self._model, self._drafter, self._temperature, self._soft = model, drafter, temperature, soft
+
+    def log_targets(self, constraints: Constraints, sentences: Sequence[Sentence]) -> Array:
+        """Log weights; minus infinity for sentences that break a constraint."""
+        words = [one.words for one in sentences]
+        log_probs = self._model.log_probs(self._drafter.prompt(constraints), words, self._temperature)
+        soft = [self.log_soft(one) for one in sentences]
+        is_inside = [
+            constraints.met_by(one.words) and len(one) <= constraints.limit and holds_first_places(one, constraints)
+            for one in sentences
+        ]
+        return np.where(is_inside, np.array(log_probs) + np.array(soft), -np.inf)
+
+    def log_soft(self, sentence: Sentence) -> float:
+        """The sum of the soft scores."""
+        return sum(score.log_weight(sentence.words) for score in self._soft)
 
 
 class InfillWriter(Writer):
@@ -45,24 +90,39 @@ class InfillWriter(Writer):
         fallback: Callable[[], Writer] | None = None,
     ):
         self.pack, self.recipe, self._model = pack, recipe, model
-        self._style, self._temperature, self._soft = style, temperature, soft
+        self._style, self._soft = style, soft
+        self._temperature = _TEMPERATURE * temperature
         self._open_fallback = fallback
         encouraged = {score.word: score.weight for score in soft if score.word}
-        self._open_drafter = partial(ParticleDrafter, model, style=style, lowered=lowered, encouraged=encouraged)
-        self._drafter = self._open_drafter(temperature=_TEMPERATURE * temperature)
+        self._drafter = ParticleDrafter(
+            model, style=style, temperature=self._temperature, lowered=lowered, encouraged=encouraged
+        )
+        self._target = InfillTarget(model, self._drafter, self._temperature, soft)
+        self._remade = partial(InfillWriter, pack, recipe, model, style=style, soft=soft, lowered=lowered)
 
     def at_temperature(self, temperature: float) -> "InfillWriter":
         """The same writer at another temperature."""
-        power_of(temperature)  # refuses what is no temperature
-        writer, opens = self._copy(temperature), self._open_fallback
-        writer._temperature, writer._drafter = temperature, self._open_drafter(temperature=_TEMPERATURE * temperature)
-        writer._open_fallback = (lambda: opens().at_temperature(temperature)) if opens else None
-        writer.__dict__.pop("_fallback", None)  # that of the old temperature
+        power_of(temperature)  # refuses what is not a temperature
+        opens = self._open_fallback
+        fallback = (lambda: opens().at_temperature(temperature)) if opens else None
+        writer = self._remade(temperature=temperature, fallback=fallback)
+        writer.reopen = self._copy(temperature).reopen
         return writer
 
     @cached_property
     def _fallback(self) -> Writer | None:
         return self._open_fallback() if self._open_fallback else None
+
+    @cached_property
+    def _rewriter(self) -> Rewriter:
+        """Loaded when it is needed: the classifier says where to rewrite."""
+        has_classifier = CLASSIFIER in self.pack.parts
+        prior = LearnedPrior(pack_classifier(self.pack)) if has_classifier else UniformPrior()
+        return Rewriter(self._drafter, StretchPrior(prior), self._target, _TRIES)
+
+    def complete(self, settings: Settings) -> Settings:
+        """Settings with the recipe's number of rewriting steps where none is given."""
+        return settings if settings.steps is not None else replace(settings, steps=self.recipe.steps)
 
     def write_many(
         self,
@@ -73,9 +133,7 @@ class InfillWriter(Writer):
         observe: Observer | None = None,
     ) -> list[list[Draft]]:
         """Drafts for several inputs, one input after the other: its particles are a batch of their own."""
-        settings = settings or Settings()
-        if settings.steps:
-            raise InputError(f"recipe {self.recipe.name} revises nothing, so --steps {settings.steps} has no meaning")
+        settings = self.complete(settings or Settings())
         seed = secrets.randbits(32) if settings.seed is None else settings.seed
         results: list[list[Draft]] = []
         started = time.monotonic()
@@ -93,49 +151,92 @@ class InfillWriter(Writer):
         """The best drafts, that is none where no particle came to an end."""
         started = time.monotonic()
         rng = np.random.default_rng(seed)
-        num = self.recipe.particles * settings.num_chains if settings.chains > 1 else self._num(settings)
-        found = self._drafter.draft(constraints, rng, num, deadline)
-        if not found and time.monotonic() < deadline:
-            found = self._drafter.draft(constraints, rng, num, deadline)
+        found = self._draft(constraints, rng, self._num(settings), deadline)
+        candidates = [_Candidate(one.sentence, one.log_prob, one.num_tokens) for one in found]
+        candidates += self._rewritten(constraints, candidates, settings, rng, deadline)
         seconds = time.monotonic() - started
-        log_total = log_sum(np.array([one.log_weight for one in found]))
-        particles = tuple(
-            Particle(one.sentence.text, _nll(one), math.exp(one.log_weight - log_total))
-            for one in sorted(found, key=self._score, reverse=True)
-        )
+        particles = self._particles(found)
         signature = self.signature(settings, seed[0])
         return [
             Draft(
                 text=one.sentence.text,
                 words=one.sentence.words,
-                nll=_nll(one),
-                steps=0,
+                nll=one.nll,
+                steps=len(one.rewrites),
                 seconds=seconds,
                 constraints_met=constraints.met_by(one.sentence.words),
                 signature=signature,
                 start=one.sentence,
                 locks=one.sentence.locks,
                 particles=particles,
+                rewrites=one.rewrites,
             )
-            for one in self._chosen(found, settings.num)
+            for one in self._chosen(candidates, settings.num)
         ]
+
+    def _draft(
+        self, constraints: Constraints, rng: np.random.Generator, num: int, deadline: float
+    ) -> Sequence[Drafted]:
+        """Particles; tried a second time where none of the first came to an end."""
+        found = self._drafter.draft(constraints, rng, num, deadline)
+        if not found and time.monotonic() < deadline:
+            found = self._drafter.draft(constraints, rng, num, deadline)
+        return found
+
+    def _rewritten(
+        self,
+        constraints: Constraints,
+        candidates: Sequence[_Candidate],
+        settings: Settings,
+        rng: np.random.Generator,
+        deadline: float,
+    ) -> list[_Candidate]:
+        """What chains of rewriting steps visit that start at the best candidates, one chain for each draft."""
+        visited = []
+        for start in self._chosen(candidates, settings.num) if settings.steps else ():
+            state: RewriteState = self._rewriter.init(constraints, start.sentence)
+            made: tuple[Rewrite, ...] = ()
+            for _ in range(settings.steps or 0):
+                if time.monotonic() > deadline:
+                    break
+                state, rewrite = self._rewriter.step(constraints, state, rng)
+                made += () if rewrite is None else (rewrite,)
+                if rewrite is not None and rewrite.accepted:
+                    visited.append(self._visited(state, made))
+        return visited
+
+    def _visited(self, state: RewriteState, rewrites: tuple[Rewrite, ...]) -> _Candidate:
+        log_prob = state.log_target - self._target.log_soft(state.sentence)
+        num_tokens = len(self._model.spell((), state.sentence.words)) + 1
+        return _Candidate(state.sentence, log_prob, num_tokens, rewrites)
+
+    def _particles(self, found: Sequence[Drafted]) -> tuple[Particle, ...]:
+        log_total = log_sum(np.array([one.log_weight for one in found]))
+        particles = [
+            Particle(
+                one.sentence.text,
+                -one.log_prob / (len(one.sentence) + 1),
+                math.exp(one.log_weight - log_total),
+            )
+            for one in found
+        ]
+        return tuple(sorted(particles, key=lambda one: one.nll))
 
     def _num(self, settings: Settings) -> int:
         """Particles for an input: several drafts need more to choose from."""
-        return self.recipe.particles * (1 if settings.num == 1 else 2)
+        return self.recipe.particles * (settings.chains if settings.chains > 1 else 1 if settings.num == 1 else 2)
 
-    def _score(self, drafted: Drafted) -> float:
-        """What the best draft has most of: log-probability a token given the constraints, and soft scores."""
-        soft = sum(score.log_weight(drafted.sentence.words) for score in self._soft)
-        return (drafted.log_prob + soft) / drafted.num_tokens
+    def _score(self, candidate: _Candidate) -> float:
+        """Higher is better: log-probability per token given the constraints, and soft scores."""
+        return (candidate.log_prob + self._target.log_soft(candidate.sentence)) / candidate.num_tokens
 
-    def _chosen(self, found: Sequence[Drafted], num: int) -> list[Drafted]:
-        """The best draft, then the best among those that differ from it, and so on."""
-        left = list({one.sentence.words: one for one in found}.values())
-        taken: list[Drafted] = []
+    def _chosen(self, candidates: Sequence[_Candidate], num: int) -> list[_Candidate]:
+        """The best candidate, then the best among those that differ from it, and so on."""
+        left = list({one.sentence.words: one for one in candidates}.values())
+        taken: list[_Candidate] = []
         while left and len(taken) < num:
-            fines = [max((_overlap(one, other) for other in taken), default=0.0) for one in left]
-            scores = [self._score(one) - 2 * _ALIKE * fine for one, fine in zip(left, fines, strict=True)]
+            overlaps = [max((_overlap(one, other) for other in taken), default=0.0) for one in left]
+            scores = [self._score(one) - _ALIKE * overlap for one, overlap in zip(left, overlaps, strict=True)]
             taken.append(left.pop(int(np.argmax(scores))))
         return taken
 
@@ -152,11 +253,11 @@ class InfillWriter(Writer):
             "recipe": self.recipe.name,
             "pack": f"{self.pack.name}@{self.pack.fingerprint}",
             "particles": self._num(settings),
+            "rewrites": settings.steps,
             "style": self._style,
             "target": " + ".join([self._model.name, *(score.name for score in self._soft)]),
-            "temperature": f"{_TEMPERATURE * self._temperature:g}",
+            "temperature": f"{self._temperature:g}",
             **({} if self._model.precision == "float32" else {"precision": self._model.precision}),
-            **({"chains": settings.num_chains} if settings.chains > 1 else {}),
             **({"seconds": f"{settings.time_limit:g}"} if settings.time_limit else {}),
             **({"drafts": settings.num} if settings.num > 1 else {}),
             "seed": seed,
@@ -164,12 +265,7 @@ class InfillWriter(Writer):
         return "|".join(f"{key}:{value}" for key, value in parts.items())
 
 
-def _nll(drafted: Drafted) -> float:
-    """Per word and sentence end, given the constraints."""
-    return -drafted.log_prob / (len(drafted.sentence) + 1)
-
-
-def _overlap(left: Drafted, right: Drafted) -> float:
+def _overlap(left: _Candidate, right: _Candidate) -> float:
     """Share of common words that no constraint asked for."""
     a, b = (
         {word.lower() for word, lock in zip(one.words, one.locks, strict=True) if lock < 0 and is_word(word)}

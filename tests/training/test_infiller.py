@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from making import make_model, make_tokenizer
 
 from redraft.errors import InputError
 from redraft.models import llama
@@ -14,6 +13,7 @@ from redraft.sentence import BLANK
 from redraft.training.infiller import InfillerConfig, train_infiller
 from redraft.training.infilling import InfillText, PromptKind, TextShare
 from redraft.training.lora import LoraLlama
+from tests.models.making import make_model, make_tokenizer
 
 
 @pytest.fixture(scope="module")

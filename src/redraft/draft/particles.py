@@ -5,13 +5,17 @@ token by token in one batch. Between two words a particle goes on freely or star
 whole. A part that was written freely counts as well, so every sentence has one way to hold its parts: each at its
 first place. The weight of a particle is the target over the proposal, summed over the two ways to come to a part.
 Particles are resampled among those that hold the same number of parts: one that holds more has paid for them already.
+
+A stretch of a sentence is rewritten in the same way, with the words before and after it as given parts. Particles then
+stay independent, so that the probability of drawing each is known, and that of the present words as well.
 """
 
 import itertools
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,14 +25,15 @@ from numpy.typing import NDArray
 
 from redraft import text
 from redraft.models.base import Words
-from redraft.models.infiller import TokenTable, Writing
+from redraft.models.infiller import Decoder, TokenTable, Writing
 from redraft.models.prompts import DEFAULT_STYLE, keywords_prompt, pieces_of, template_prompt
 from redraft.numerics import Array, log_normalise, log_sum
 from redraft.sentence import ENDING, FREE, Constraints, Order, Sentence, num_words
+from redraft.stretches import Stretch, reads_as
 
 _EAGER = 0.3  # how likely a particle starts a part at most, where the model would not expect it
 _LONG_GAP, _PER_WORD = 8, 0.03  # after so many free words it becomes likelier with every word
-_TOKENS_PER_WORD = 2.5  # room for words of several tokens
+_TOKENS_PER_WORD = 1.8  # room for words of several tokens
 _SPARE_TOKENS = 8
 _RESAMPLE = 0.5  # of the particles of a group; with fewer effective ones they are resampled
 _IMPOSSIBLE = -np.inf
@@ -45,38 +50,56 @@ class Drafted(NamedTuple):
     log_weight: float
 
 
+class Rewritten(NamedTuple):
+    """A sentence with a stretch written anew, and the log-probability of drawing it."""
+
+    sentence: Sentence
+    log_drawn: float
+
+
 @dataclass(frozen=True)
 class _Task:
-    """What has to be written."""
+    """What has to be written: given parts in their order, with None for each gap between them."""
 
     constraints: Constraints
-    parts: tuple[Words, ...]
-    opens: bool  # whether free words may come before the first part
-    closes: bool  # and after the last
+    pieces: tuple[Words | None, ...]
     any_order: bool
     fills_blanks: bool  # whether every gap needs a free word
 
     @classmethod
     def of(cls, constraints: Constraints) -> "_Task":
-        pieces = pieces_of(constraints.start())
-        return cls(
-            constraints,
-            tuple(piece for piece in pieces if piece is not None),
-            pieces[0] is None,
-            pieces[-1] is None,
-            constraints.order is Order.ANY and constraints.template is None,
-            constraints.template is not None,
-        )
+        any_order = constraints.order is Order.ANY and constraints.template is None
+        return cls(constraints, tuple(pieces_of(constraints.start())), any_order, constraints.template is not None)
+
+    @classmethod
+    def around(cls, constraints: Constraints, sentence: Sentence, stretch: Stretch) -> "_Task":
+        """All words but those of a stretch are given. A blank of a template must not become empty."""
+        words = sentence.words
+        pieces = (words[: stretch.start] or None, None, words[stretch.end :] or None)
+        fills = constraints.template is not None and stretch.is_whole_gap
+        return cls(constraints, tuple(one for i, one in enumerate(pieces) if one or i == 1), False, fills)
+
+    @cached_property
+    def parts(self) -> tuple[Words, ...]:
+        return tuple(piece for piece in self.pieces if piece is not None)
+
+    @property
+    def opens(self) -> bool:
+        """Whether free words may come before the first part."""
+        return self.pieces[0] is None
+
+    @property
+    def closes(self) -> bool:
+        """Whether free words may come after the last part."""
+        return self.pieces[-1] is None
 
     def prompt(self, style: str) -> str:
-        if self.any_order:
-            return keywords_prompt(style, self.parts)
-        return template_prompt(style, pieces_of(self.constraints.start()))
+        return keywords_prompt(style, self.parts) if self.any_order else template_prompt(style, self.pieces)
 
     @property
     def limit(self) -> int:
-        """Most words, the ending left out."""
-        return self.constraints.limit - self.constraints.has_ending
+        """Most words, the ending left out where it is not part of what is given."""
+        return self.constraints.limit - (self.constraints.has_ending and self.closes)
 
 
 class _Boundary(NamedTuple):
@@ -131,6 +154,9 @@ class _Choice(NamedTuple):
     token: int = -1
 
 
+_Choose = Callable[[_Options], _Choice | None]  # None where there is nothing to choose
+
+
 class ParticleDrafter:
     """Writes drafts with a model. ``temperature`` sharpens or flattens what it expects, token by token.
 
@@ -159,17 +185,17 @@ class ParticleDrafter:
         Particles that are not done at the ``deadline`` (of ``time.monotonic``) are dropped.
         """
         task = _Task.of(constraints)
-        rules = _Rules(task, self._model, self._lowered, self._encouraged)
-        most = round(_TOKENS_PER_WORD * constraints.limit) + _SPARE_TOKENS
-        logits, decoder = self._model.begin(task.prompt(self._style), num, most)
+        rules = self._rules(task)
+        most, logits, decoder = self._begin(task, num)
         particles = [_Particle() for _ in range(num)]
         log_dists = self._log_dists(logits[None].expand(num, -1))
+        choose = partial(_draw, rng=rng)
         finished: list[Drafted] = []
         for _ in range(most):
             alive = []
             for i, (particle, log_dist) in enumerate(zip(particles, log_dists, strict=True)):
-                rules.advance(particle, log_dist, rng)
-                if particle.tokens and particle.tokens[-1] == self._model.tokens.end:
+                rules.advance(particle, log_dist, choose)
+                if self._is_complete(particle):
                     finished += rules.finished(particle)
                 elif particle.log_weight > _IMPOSSIBLE:
                     alive.append(i)
@@ -182,6 +208,80 @@ class ParticleDrafter:
             particles = [particle for _, particle in chosen]
             log_dists = self._log_dists(decoder.step([particle.tokens[-1] for particle in particles]))
         return finished
+
+    @torch.inference_mode()
+    def rewrite(
+        self, constraints: Constraints, sentence: Sentence, stretch: Stretch, rng: np.random.Generator, num: int
+    ) -> tuple[list[Rewritten], float]:
+        """Independent draws of a stretch given all other words, and the log-probability of drawing the present one.
+
+        Up to ``num`` of them: some come to nothing. A draw that is not spelled as the model's tokenizer spells its
+        words is dropped, so the probability of each sentence is that of one sequence of tokens.
+        """
+        task = _Task.around(constraints, sentence, stretch)
+        rules = self._rules(task)
+        most, logits, decoder = self._begin(task, num + 1)
+        particles = [_Particle() for _ in range(num + 1)]
+        script = self._script(task, sentence.words[stretch.start : stretch.end])
+        choices: list[_Choose] = [lambda options: _scripted(options, script), *[partial(_draw, rng=rng)] * num]
+        log_dists = self._log_dists(logits[None].expand(num + 1, -1))
+        rows = list(range(num + 1))  # particles that are still being written
+        for _ in range(most):
+            alive = []
+            for row, log_dist in zip(rows, log_dists, strict=True):
+                rules.advance(particles[row], log_dist, choices[row])
+                if not self._is_complete(particles[row]) and particles[row].log_weight > _IMPOSSIBLE:
+                    alive.append(row)
+            if not alive:
+                break
+            if alive != rows:
+                decoder.select([rows.index(row) for row in alive])
+            rows = alive
+            log_dists = self._log_dists(decoder.step([particles[row].tokens[-1] for row in rows]))
+        log_drawn = [self._log_drawn(particle) for particle in particles]
+        found = [
+            Rewritten(made, log_one)
+            for particle, log_one in zip(particles[1:], log_drawn[1:], strict=True)
+            for made in self._rewritten(rules, particle, sentence, stretch)
+        ]
+        return found, log_drawn[0]
+
+    def _rules(self, task: _Task) -> "_Rules":
+        return _Rules(task, self._model, self._lowered, self._encouraged)
+
+    def prompt(self, constraints: Constraints) -> str:
+        """What the model is asked for these constraints."""
+        return _Task.of(constraints).prompt(self._style)
+
+    def _begin(self, task: _Task, num: int) -> tuple[int, torch.Tensor, Decoder]:
+        """Most tokens of a sentence, scores of the first one, and a decoder."""
+        most = round(_TOKENS_PER_WORD * task.constraints.limit) + _SPARE_TOKENS
+        return most, *self._model.begin(task.prompt(self._style), num, most)
+
+    def _is_complete(self, particle: _Particle) -> bool:
+        return particle.tokens[-1:] == [self._model.tokens.end]
+
+    def _script(self, task: _Task, stretch: Words) -> Iterator[_Choice]:
+        """The choices that lead to the present words of a stretch."""
+        before: Words = ()
+        for number, piece in enumerate(task.pieces):
+            if piece is None:
+                yield from (_Choice(None, token) for token in self._model.spell(before, stretch))
+                before += stretch
+            else:
+                yield _Choice(0 if number == 0 else len(task.parts) - 1)
+                before += piece
+        yield _Choice(None, self._model.tokens.end)
+
+    def _log_drawn(self, particle: _Particle) -> float:
+        return particle.log_prob - particle.log_weight if self._is_complete(particle) else _IMPOSSIBLE
+
+    def _rewritten(self, rules: "_Rules", particle: _Particle, sentence: Sentence, stretch: Stretch) -> list[Sentence]:
+        """The sentence of a particle with the locks of the old one around the stretch; none where it is unusable."""
+        found = rules.finished(particle) if self._is_complete(particle) else []
+        if not found or particle.tokens != [*self._model.spell((), found[0].sentence.words), self._model.tokens.end]:
+            return []
+        return [stretch.filled(sentence, found[0].sentence.words)]
 
     def _log_dists(self, logits: torch.Tensor) -> Array:
         return np.asarray((logits.double() / self._temperature).log_softmax(-1).numpy())
@@ -207,7 +307,7 @@ class _Rules:
         self._stops = [i for i, one in enumerate(self._table.texts) if one and one.strip()[:1] in _STOPS]
         self._first = [(model.spell((), part)[0], model.spell(("the",), part)[0]) for part in task.parts]
 
-    def advance(self, particle: _Particle, log_dist: Array, rng: np.random.Generator) -> None:
+    def advance(self, particle: _Particle, log_dist: Array, choose: _Choose) -> None:
         """Add a token. A particle that cannot go on loses its weight."""
         spelled = self._spelled(particle)
         free = self._options(particle, log_dist, spelled)
@@ -216,7 +316,7 @@ class _Rules:
             particle.queue = particle.queue[1:]
             return
         after_part = None if particle.part is None else self._options(particle, log_dist, spelled, is_part=True)
-        choice = _draw(free if after_part is None else after_part, rng)
+        choice = choose(free if after_part is None else after_part)
         if choice is None:
             particle.log_weight = _IMPOSSIBLE
             return
@@ -254,7 +354,7 @@ class _Rules:
             first = len(words) - len(wanted)
             if first < 0 or (self._task.fills_blanks and places[first] <= gap_at):
                 continue  # a blank before it would stay empty
-            if _reads_as(words, first, wanted) and places[first] in starts:
+            if reads_as(words, first, wanted) and places[first] in starts:
                 return _Spelled(part, starts[places[first]])
         return None
 
@@ -390,7 +490,7 @@ class _Rules:
         locks = [FREE] * len(words)
         for part, (start, end) in zip(particle.held, particle.spans, strict=True):
             inside = [i for i, (first, last) in enumerate(places) if start <= first and last <= end]
-            if len(inside) != len(self._task.parts[part]) or not _reads_as(words, inside[0], self._task.parts[part]):
+            if len(inside) != len(self._task.parts[part]) or not reads_as(words, inside[0], self._task.parts[part]):
                 return None
             for i in inside:
                 locks[i] = part
@@ -416,12 +516,6 @@ class _Rules:
         return Sentence(tuple(shown), tuple(locks), (opens, *inner, self._task.closes and locks[-1] != ENDING))
 
 
-def _reads_as(words: Sequence[str], at: int, part: Words) -> bool:
-    """Whether a part stands at a place; the sentence's opening capital is no difference."""
-    window = tuple(words[at : at + len(part)])
-    return window in (part, tuple(text.surface([*words[:at], *part])[at:]))
-
-
 def text_spans(words: Words, written: str) -> list[tuple[int, int]]:
     """Where each word stands in the text that it was read from."""
     places, at = [], 0
@@ -442,6 +536,13 @@ def _draw(options: _Options, rng: np.random.Generator) -> _Choice | None:
     if not sums[-1] > 0:
         return _Choice(next(iter(options.log_starts))) if options.log_starts else None
     return _Choice(None, int(np.searchsorted(sums, rng.random() * sums[-1], side="right").clip(0, len(sums) - 1)))
+
+
+def _scripted(options: _Options, script: Iterator[_Choice]) -> _Choice | None:
+    """The next choice of a script; None where it is impossible."""
+    choice = next(script)
+    log_prob = options.log_tokens[choice.token] if choice.part is None else options.log_starts.get(choice.part)
+    return choice if log_prob is not None and log_prob > _IMPOSSIBLE else None
 
 
 def _resampled(particles: Sequence[_Particle], rng: np.random.Generator) -> list[tuple[int, _Particle]]:

@@ -129,8 +129,8 @@ class Infiller:
         return tuple(self._tokenizer.encode(f"{self._lead}{self._context}{prompt}\n", add_special_tokens=False))
 
     @torch.inference_mode()
-    def log_probs(self, prompt: str, sentences: Sequence[Words]) -> list[float]:
-        """log P(sentence | prompt) of each, the end counted."""
+    def log_probs(self, prompt: str, sentences: Sequence[Words], temperature: float = 1.0) -> list[float]:
+        """log P(sentence | prompt) of each, the end counted, every token's distribution at a temperature."""
         from redraft.models.causal_network import Row
 
         if not sentences:
@@ -139,10 +139,10 @@ class Infiller:
         rows = [(*(t for word in self._line.tokens(words) for t in word), self._line.end) for words in sentences]
         empty = past.first(0)
         logits, _ = self._network.run([Row(row[:-1], empty, 0) for row in rows], past)
-        opening = first.float().log_softmax(-1)
+        opening = (first.float() / temperature).log_softmax(-1)
         found = []
         for i, row in enumerate(rows):
-            following = logits[i, : len(row) - 1].float().log_softmax(-1)
+            following = (logits[i, : len(row) - 1].float() / temperature).log_softmax(-1)
             rest = following.gather(1, torch.tensor(row[1:])[:, None]).sum()
             found.append(float(opening[row[0]] + rest))
         return found

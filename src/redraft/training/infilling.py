@@ -75,9 +75,9 @@ class InfillText:
 
     def __init__(self, folder: Path, mix: Sequence[TextShare] = (), *, held_out: bool = False):
         files = {path.name.removesuffix(".xz").removesuffix(".txt"): path for path in corpus.text_files(folder)}
-        lines = {
-            name: list(filter(partial(_is_usable, held_out=held_out), corpus.lines(files[name]))) for name in files
-        }
+        wanted = {share.file for share in mix} or set(files)
+        usable = partial(_is_usable, held_out=held_out)
+        lines = {name: list(filter(usable, corpus.lines(path))) for name, path in files.items() if name in wanted}
         shares = tuple(mix) or tuple(
             TextShare(name, DEFAULT_STYLE, len(found)) for name, found in lines.items() if found
         )

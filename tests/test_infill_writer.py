@@ -1,0 +1,105 @@
+"""The infiller's drafts: reproducible, different, rewritten, with another system where it finds nothing."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from redraft import text
+from redraft.drafts import Settings
+from redraft.errors import InputError
+from redraft.infill_writer import InfillWriter
+from redraft.models.base import Words
+from redraft.models.pack import Pack
+from redraft.recipes import RECIPES
+from redraft.records import record
+from redraft.sentence import Constraints, Order
+from redraft.target import prefer
+from tests.draft.test_particles import _END, _Toy, spelled
+
+INPUTS = [
+    Constraints(("us",), max_words=6),
+    Constraints(("to", "us"), max_words=6),
+    Constraints(("toward", "us"), order=Order.ANY, max_words=6),
+    Constraints(template="us ___ to ___ .", max_words=7),
+    Constraints(("us",), ban=("to",), min_words=2, max_words=6),
+]
+
+
+class ToyInfiller(_Toy):
+    """The toy model with what a writer asks of an infiller besides."""
+
+    name, precision, styles = "toy", "float32", ("News",)
+
+    def log_probs(self, prompt: str, sentences: Sequence[Words], temperature: float = 1.0) -> list[float]:
+        return [self._log_prob((*spelled(text.render(words)), _END), temperature) for words in sentences]
+
+    def _log_prob(self, tokens: tuple[int, ...], temperature: float) -> float:
+        import torch
+
+        dists = [torch.tensor(self.log_dist(tokens[:i]) / temperature).log_softmax(-1) for i in range(len(tokens))]
+        return float(sum(dist[token] for dist, token in zip(dists, tokens, strict=True)))
+
+
+def make_writer(pack: Pack, **options) -> InfillWriter:  # type: ignore[no-untyped-def]
+    recipe = replace(RECIPES["infiller"], particles=6)
+    lowered = frozenset({"to", "us", "toward"})
+    return InfillWriter(pack, recipe, ToyInfiller(3), style="News", lowered=lowered, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("steps", [0, 5])
+def test_an_input_has_the_same_draft_alone_and_in_a_batch(tiny_pack: Pack, steps: int) -> None:
+    writer, settings = make_writer(tiny_pack), Settings(steps, seed=4)
+    together = writer.write_many(INPUTS, settings)
+    for number, constraints in enumerate(INPUTS):
+        (alone,) = make_writer(tiny_pack).write_many([constraints], settings, numbers=[number])
+        assert [draft.text for draft in alone] == [draft.text for draft in together[number]]
+
+
+def test_drafts_meet_their_constraints_and_differ(tiny_pack: Pack) -> None:
+    for drafts in make_writer(tiny_pack).write_many(INPUTS, Settings(4, num=3, seed=1)):
+        assert all(draft.constraints_met for draft in drafts)
+        assert len({draft.text for draft in drafts}) == len(drafts)
+
+
+def test_rewrites_are_told(tiny_pack: Pack) -> None:
+    writer = make_writer(tiny_pack)
+    drafts = [drafts[0] for drafts in writer.write_many(INPUTS, Settings(12, seed=2))]
+    rewritten = [draft for draft in drafts if draft.rewrites]
+    assert rewritten  # some draft is better after it
+    for draft in rewritten:
+        assert draft.rewrites[-1].accepted
+        assert draft.rewrites[-1].words == draft.words
+        told = record(draft, trace=True)["rewrites"]
+        assert [one["accepted"] for one in told] == [one.accepted for one in draft.rewrites]
+    assert "rewrites:12" in drafts[0].signature
+
+
+def test_rewriting_raises_the_score_of_what_is_chosen(tiny_pack: Pack) -> None:
+    def nlls(steps: int) -> list[float]:
+        writer = make_writer(tiny_pack)
+        return [drafts[0].nll for drafts in writer.write_many(INPUTS[:2] * 8, Settings(steps, seed=0))]
+
+    assert sum(nlls(10)) < sum(nlls(0))
+
+
+def test_a_preference_is_heeded(tiny_pack: Pack) -> None:
+    def num_with(weight: float) -> int:
+        writer = make_writer(tiny_pack, soft=(prefer("toward", weight),))
+        drafts = writer.write_many([INPUTS[0]] * 10, Settings(2, seed=0))
+        return sum("toward" in one[0].words for one in drafts)
+
+    assert num_with(6.0) > num_with(-6.0)
+
+
+def test_another_system_writes_what_the_infiller_cannot(tiny_pack: Pack, caplog: pytest.LogCaptureFixture) -> None:
+    impossible = Constraints(("us",), ban=("to", "toward", "us us"), min_words=4, max_words=6)
+    with pytest.raises(InputError, match="allow more words"):
+        make_writer(tiny_pack).write(impossible)
+    other = make_writer(tiny_pack)
+    writer = make_writer(tiny_pack, fallback=lambda: other)
+    other.write_many = lambda *_, **__: [["a draft"]]  # type: ignore[method-assign, assignment]
+    with caplog.at_level(logging.WARNING, logger="redraft"):
+        assert writer.write(impossible, Settings(seed=0)) == ["a draft"]
+    assert "another system writes it" in caplog.text
