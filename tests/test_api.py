@@ -14,6 +14,7 @@ import redraft
 from redraft import Constraints, Draft, Order, Settings
 from redraft.errors import ConstraintError, InputError
 from redraft.models.pack import Pack
+from redraft.revise.rewrite import Rewrite
 from redraft.systems import SYSTEMS
 
 
@@ -131,6 +132,17 @@ def test_a_draft_shows_itself(writer: redraft.Writer) -> None:
         assert json.loads(json.dumps(given, allow_nan=False)) == given
     assert "trace" not in draft.to_dict()
     assert len(draft.to_dict(trace=True)["trace"]) == 12
+
+
+def test_a_draft_shows_its_rewrites() -> None:
+    made = (
+        Rewrite(1, ("a", "<i>"), ("the", "old"), 0.5, True, ("b",)),
+        Rewrite(1, ("c",), ("this",), -np.inf, False, ("b",)),
+    )
+    draft = Draft("A b.", ("a", "b", "."), 1.0, 2, 0.1, True, "seed:1", rewrites=made)
+    assert "<s>a &lt;i&gt;</s> <b>the old</b>" in draft._repr_html_()
+    assert "this" not in draft._repr_html_()
+    assert [one["log_ratio"] for one in draft.to_dict(trace=True)["rewrites"]] == [0.5, None]
 
 
 @pytest.mark.parametrize("recipe", ["l-mcmc", "gbs"])

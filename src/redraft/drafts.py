@@ -135,7 +135,7 @@ class Draft:
         return result
 
     def _repr_html_(self) -> str:
-        """The draft in a notebook: keywords marked, accepted revisions below."""
+        """The draft in a notebook: keywords marked, accepted revisions and rewrites below."""
         marked = {i for i, lock in enumerate(self._shown_locks) if lock >= 0}
         met = "" if self.constraints_met else " <em>(constraints not met)</em>"
         shown = f"<p>{_marked(self.words, marked, 'mark')}{met}</p>"
@@ -145,10 +145,16 @@ class Draft:
             for step, one in enumerate(self.trace, 1)
             if one.accepted
         ]
+        rows += [
+            f"<tr><td>{step}</td><td>rewrite</td><td></td>"
+            f"<td><s>{escape(text.detokenise(one.old))}</s> <b>{escape(text.detokenise(one.new))}</b></td></tr>"
+            for step, one in enumerate(self.rewrites, 1)
+            if one.accepted
+        ]
         if not rows:
             return shown
         head = "<tr><th>step</th><th>action</th><th>NLL</th><th>draft</th></tr>"
-        summary = f"<summary>{len(rows)} revisions in {len(self.trace)} steps</summary>"
+        summary = f"<summary>{len(rows)} revisions in {len(self.trace) + len(self.rewrites)} steps</summary>"
         return f"{shown}<details>{summary}<table>{head}{''.join(rows)}</table></details>"
 
     @property

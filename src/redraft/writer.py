@@ -229,7 +229,8 @@ class Writer(ABC):
         """Draw from the target distribution with the exact kernel, rather than search for the best sentence.
 
         >>> samples = writer.sample(redraft.Constraints(["dog"]), num=200, chains=4, seed=1)
-        >>> redraft.diagnostics.diagnose(samples).verdict
+        >>> from redraft.diagnostics import diagnose
+        >>> diagnose(samples).verdict
 
         Each chain makes ``burn_in`` steps, then gives ``num`` draws, one every ``thin`` steps.
         """
