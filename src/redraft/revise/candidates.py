@@ -84,7 +84,7 @@ class CandidateGenerator:
     def __init__(self, proposers: Sequence[Proposer], num: int):
         if len({tuple(proposer.words) for proposer in proposers}) != 1:
             raise PackError(
-                "the models of the pack do not share a vocabulary, so their distributions cannot be multiplied; "
+                "the models of the pack do not share their words, so their distributions cannot be multiplied; "
                 "choose --generator forward"
             )
         self.readers = tuple(proposers)
