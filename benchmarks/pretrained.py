@@ -26,7 +26,8 @@ from redraft.evaluation.judge import load_judge
 from redraft.models.pack import DEFAULT, open_pack
 from redraft.records import constraints_of
 from redraft.sentence import Constraints
-from redraft.writer import Settings, Writer, open_writer
+from redraft.systems import ChainSystem, load
+from redraft.writer import Settings, Shaping, Writer
 
 _STEPS = 10_000  # the time limit ends a run
 _TARGET = "smollm2"
@@ -69,10 +70,10 @@ def run(args: argparse.Namespace) -> None:
     pack = open_pack(args.pack)
     args.out.mkdir(parents=True, exist_ok=True)
     for scored in map(int, args.scored.split(",")):
-        recipe = recipes.recipe(args.recipe or recipes.default(pack), num_scored=scored)
+        recipe = recipes.recipe(args.recipe or recipes.revising(pack).name, num_scored=scored)
         recipe = replace(recipe, beam=args.beam)
         path = args.out / f"{recipe.name}, {scored} scored, beam {args.beam}, {args.chains} chains.jsonl"
-        writer = open_writer(pack, recipe)
+        writer = ChainSystem(recipe).open(pack, Shaping())
         settings = Settings(_STEPS, args.chains, time_limit=args.seconds)
         looks_of(writer, Constraints(("warm", "up")), Settings(5))  # a first call is slower than the others
         for given in left(read_lines(args.inputs), path):
@@ -86,9 +87,8 @@ def search(args: argparse.Namespace) -> None:
     pack = open_pack(args.pack)
     args.out.mkdir(parents=True, exist_ok=True)
     for target in (None, _TARGET):
-        recipe = recipes.recipe("gbs", target=target)
         path = args.out / f"{target or 'LSTM'}, grid beam search.jsonl"
-        writer = open_writer(pack, recipe)
+        writer = load(pack, "gbs", target=target)
         for given in left(read_lines(args.inputs), path):
             looks = looks_of(writer, constraints_of(given), Settings(0))
             note(path, given, looks)

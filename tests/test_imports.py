@@ -9,12 +9,13 @@ import redraft
 
 _ROOT = Path(redraft.__file__).parent
 _LAYERS = (
-    ("errors", "extras", "version", "files", "interrupt", "text", "stopwords", "numerics", "sentence", "stretches"),
-    ("corpus",),
+    ("errors", "extras", "version", "files", "interrupt", "checks", "numerics", "text", "phrases", "stopwords"),
+    ("sentence", "stretches", "corpus"),
     ("models",),
-    ("predict", "revise", "target", "draft", "baselines", "synthesis", "evaluation"),
-    ("sampler", "drafting", "training"),
-    ("recipes", "drafts", "sampling", "diagnostics", "infill_writer", "writer", "records", "batch"),
+    ("predict", "revise", "target", "synthesis", "evaluation"),
+    ("scoring", "sampler", "draft", "training"),
+    ("recipes", "drafts", "sampling", "diagnostics", "writer", "records", "batch"),
+    ("assemble", "chain_writer", "infill_writer", "baselines", "systems"),
     ("experiments",),
     ("app", "__main__"),
 )

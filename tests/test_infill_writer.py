@@ -23,7 +23,7 @@ INPUTS = [
     Constraints(("to", "us"), max_words=6),
     Constraints(("toward", "us"), order=Order.ANY, max_words=6),
     Constraints(template="us ___ to ___ .", max_words=7),
-    Constraints(("us",), banned=("to",), min_words=2, max_words=6),
+    Constraints(("us",), ban=("to",), min_words=2, max_words=6),
 ]
 
 
@@ -94,7 +94,7 @@ def test_a_preference_is_heeded(tiny_pack: Pack) -> None:
 
 
 def test_another_system_writes_what_the_infiller_cannot(tiny_pack: Pack, caplog: pytest.LogCaptureFixture) -> None:
-    impossible = Constraints(("us",), banned=("to", "toward", "us us"), min_words=4, max_words=6)
+    impossible = Constraints(("us",), ban=("to", "toward", "us us"), min_words=4, max_words=6)
     with pytest.raises(InputError, match="allow more words"):
         make_writer(tiny_pack).write(impossible)
     other = make_writer(tiny_pack)

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redraft import recipes
+from redraft.assemble import build
 from redraft.models.pack import Pack
 from redraft.numerics import log_sum
 from redraft.revise.accept import paper_log_ratio
@@ -16,7 +17,7 @@ _INPUTS = st.sampled_from(
         Constraints(keywords=("old man", "Obama", "can't"), max_words=9),
         Constraints(template="The ___ sees ___ ."),
         Constraints(template="___ river"),
-        Constraints(keywords=("letter",), banned=("the", "a red"), endings=()),
+        Constraints(keywords=("letter",), ban=("the", "a red"), endings=()),
     ]
 )
 
@@ -24,7 +25,7 @@ _INPUTS = st.sampled_from(
 @pytest.fixture(scope="module", params=["l-mcmc paper", "l-mcmc-deletion paper", "l-mcmc exact"])
 def sampler(request: pytest.FixtureRequest, tiny_pack: Pack) -> Sampler:
     name, kernel = request.param.split()
-    return recipes.build(recipes.recipe(name, num_candidates=8, kernel=kernel), tiny_pack)
+    return build(recipes.recipe(name, num_candidates=8, kernel=kernel), tiny_pack)
 
 
 def _run(sampler: Sampler, chains: list[Chain], steps: int) -> list[list[tuple[State, Revision | None]]]:

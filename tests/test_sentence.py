@@ -95,22 +95,22 @@ def test_a_template_that_closes_with_a_blank_gets_an_ending() -> None:
         ({"keywords": ("?!",)}, "only punctuation"),
         ({"keywords": ("a\x00b",)}, "U\\+0000"),
         ({"keywords": ("word",) * 10_000}, "10,000 given words are too many"),
-        ({"keywords": ("home",), "banned": ("HOME",)}, "banned and required"),
-        ({"keywords": ("new york",), "banned": ("York",)}, "banned and required"),
+        ({"keywords": ("home",), "ban": ("HOME",)}, "banned and required"),
+        ({"keywords": ("new york",), "ban": ("York",)}, "banned and required"),
         ({"keywords": ("a", "b", "c"), "max_words": 3}, "more than the maximum of 3"),
         ({"keywords": ("a",), "min_words": 9, "max_words": 5}, "minimum of 9 words does not fit"),
         ({"keywords": ("a",), "min_words": 10, "max_words": 10}, "minimum of 10 words does not fit"),
         ({"keywords": ("a", "it 's"), "min_words": 9, "max_words": 10}, "minimum of 9 words does not fit"),
-        ({"keywords": ("a",), "banned": (" ",)}, "a banned word is empty"),
+        ({"keywords": ("a",), "ban": (" ",)}, "a banned word is empty"),
         ({"keywords": ("a",), "endings": ("the end",)}, "not one word or mark"),
         ({"keywords": ("a",), "endings": ("",)}, "not one word or mark"),
         ({"keywords": ("a" * 300,)}, "300 letters"),
-        ({"keywords": ("a",), "banned": (".", "?", "!")}, "every ending of"),
+        ({"keywords": ("a",), "ban": (".", "?", "!")}, "every ending of"),
         ({"template": "no blank here ."}, "no blank"),
         ({"template": "a ___", "keywords": ("b",)}, "not both"),
         ({"keywords": ("a ___ b",)}, "as a template"),
         ({"keywords": "dog"}, "keywords are several texts"),
-        ({"keywords": ("dog",), "banned": "very"}, "banned are several texts"),
+        ({"keywords": ("dog",), "ban": "very"}, "banned words are several texts"),
     ],
 )
 def test_what_cannot_be_met_is_refused(arguments: dict[str, object], message: str) -> None:
@@ -119,7 +119,7 @@ def test_what_cannot_be_met_is_refused(arguments: dict[str, object], message: st
 
 
 def test_met_by_looks_at_whole_words_order_and_bans() -> None:
-    given_constraints = Constraints(keywords=("person", "home"), banned=("sad", "very bad"))
+    given_constraints = Constraints(keywords=("person", "home"), ban=("sad", "very bad"))
     met = given_constraints.met_by
     assert met("Person at home .".split())  # the opening capital is no difference
     assert not met("The personal home .".split())
@@ -172,7 +172,7 @@ def test_swaps() -> None:
 
 
 def test_a_banned_ending_is_not_used() -> None:
-    assert Constraints(keywords=("a",), banned=(".",)).start().words == ("a", "?")
+    assert Constraints(keywords=("a",), ban=(".",)).start().words == ("a", "?")
 
 
 def test_insertion_ends_at_the_limit() -> None:
@@ -207,4 +207,4 @@ def test_a_longer_minimum_makes_room_for_itself() -> None:
 
 
 def test_bans_do_not_matter_to_an_ending_that_is_given() -> None:
-    assert Constraints(template="___ the dog", banned=(".", "?", "!")).start().words == ("the", "dog")
+    assert Constraints(template="___ the dog", ban=(".", "?", "!")).start().words == ("the", "dog")

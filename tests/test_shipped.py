@@ -27,7 +27,7 @@ def test_the_pack_is_whole_and_small_and_has_a_card() -> None:
 
 def test_a_classifier_guides_by_default_and_inserts_before_the_right_words() -> None:
     pack = open_pack(DEFAULT)
-    assert recipes.own(pack) == "l-mcmc-c"
+    assert recipes.own(pack).name == "l-mcmc-c"
     words = "manufacturing suffer under the climate bill".split()
     (log_probs,) = pack_classifier(pack).log_probs([tuple(words)])
     places = [*words, "the end"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import redraft
 from redraft import recipes
+from redraft.assemble import build
 from redraft.errors import InputError
 from redraft.models.pack import Pack
 from redraft.models.precision import PRECISION
@@ -17,13 +18,13 @@ from redraft.models.xlnet.reader import reader as causal
 from redraft.numerics import log_sum
 from redraft.revise import lazy
 from redraft.revise.accept import paper_log_ratio
-from redraft.revise.candidates import Candidates
-from redraft.revise.kernels import Opening, PaperKernel
+from redraft.revise.candidates import ScoredCandidates
+from redraft.revise.kernels import Site, ThinningKernel
 from redraft.revise.lazy import undecided_by_paper
 from redraft.sampler import Chain, Sampler
 from redraft.sentence import Action, Constraints
 from redraft.target import prefer
-from redraft.writer import Settings
+from redraft.writer import Settings, Shaping
 
 _INPUTS = (Constraints(keywords=("dog", "park")), Constraints(template="The ___ sees ___ ."))
 
@@ -35,7 +36,7 @@ def target(causal_folder: Path) -> Path:
 
 def _sampler(pack: Pack, target: Path, name: str, **options: object) -> Sampler:
     recipe = recipes.recipe(name, num_candidates=12, target=str(target))
-    return recipes.build(replace(recipe, **options), pack, power=0.15, soft=(prefer("river", 2.0),))  # type: ignore[arg-type]
+    return build(replace(recipe, **options), pack, Shaping(0.15, (prefer("river", 2.0),)))  # type: ignore[arg-type]
 
 
 def _sentences(sampler: Sampler, steps: int = 25) -> list[tuple[str, ...]]:
@@ -61,7 +62,7 @@ def test_lazy_scoring_draws_what_full_scoring_draws(tiny_pack, target, monkeypat
     lazily = _sentences(sampler)
     num_lazily = sum(read)
     read.clear()
-    sampler._lazy = None
+    sampler._is_lazy = False
     assert _sentences(sampler) == lazily
     assert len(set(lazily)) > 8  # the chains went somewhere
     assert num_lazily < sum(read)
@@ -95,21 +96,21 @@ def test_nothing_that_is_left_out_can_matter(data: st.DataObject) -> None:
 
 def test_thinning_draws_in_proportion_and_puts_nothing_back() -> None:
     cheap = np.log(np.array([0.5, 0.3, 0.15, 0.05]))
-    candidates = Candidates(tuple("abcd"), np.zeros(4), {word: i for i, word in enumerate("abcd")}, cheap)
-    opening = Opening(Constraints(keywords=("x",)).start(), Action.INSERT, 0, candidates)
+    candidates = ScoredCandidates(tuple("abcd"), np.zeros(4), {word: i for i, word in enumerate("abcd")}, cheap, 0.0)
+    site = Site(Constraints(keywords=("x",)).start(), Action.INSERT, 0, candidates)
     rng = np.random.default_rng(0)
-    pairs = [PaperKernel(2).plan(opening, rng).words for _ in range(4000)]
+    pairs = [ThinningKernel(2).plan(site, rng).words for _ in range(4000)]
     assert all(len(set(pair)) == 2 for pair in pairs)
     p = np.exp(cheap)
     both = p[0] * p[1] / (1 - p[0]) + p[1] * p[0] / (1 - p[1])
     assert np.mean([pair == ("a", "b") for pair in pairs]) == pytest.approx(both, abs=0.025)
-    assert PaperKernel(9).plan(opening, rng).words == tuple("abcd")
+    assert ThinningKernel(9).plan(site, rng).words == tuple("abcd")
     assert log_sum(cheap) == pytest.approx(0)
 
 
 @pytest.mark.parametrize("kernel", ["paper", "exact"])
 def test_a_writer_with_a_causal_target(tiny_pack: Pack, target: Path, kernel: str) -> None:
-    writer = redraft.load(str(tiny_pack.folder), target=str(target), num_candidates=10, num_scored=4, kernel=kernel)
+    writer = redraft.load(str(tiny_pack.folder), target=str(target), candidates=10, scored=4, kernel=kernel)
     settings = Settings(steps=12, seed=3)
     draft = writer.generate("dog", "park", settings=settings)
     assert draft.constraints_met
@@ -146,9 +147,9 @@ def test_what_does_not_go_together(tiny_pack: Pack, target: Path) -> None:
     with pytest.raises(InputError, match="only a causal model reads a context"):
         redraft.load(folder, context="A story:")
     with pytest.raises(InputError, match="give a target as well"):
-        redraft.load(folder, num_scored=5)
+        redraft.load(folder, scored=5)
     with pytest.raises(InputError, match="cannot score 60"):
-        redraft.load(folder, target=str(target), num_scored=60)
+        redraft.load(folder, target=str(target), scored=60)
 
 
 def test_steps_are_the_recipes_unless_given(tiny_pack: Pack, target: Path) -> None:
@@ -159,13 +160,13 @@ def test_steps_are_the_recipes_unless_given(tiny_pack: Pack, target: Path) -> No
 
 
 def test_a_deletion_does_not_make_a_banned_phrase(tiny_pack: Pack, target: Path) -> None:
-    constraints = Constraints(("dog", "sea"), banned=("dog sea",))
-    for options in ({}, {"target": str(target), "num_candidates": 10, "num_scored": 5}):
+    constraints = Constraints(("dog", "sea"), ban=("dog sea",))
+    for options in ({}, {"target": str(target), "candidates": 10, "scored": 5}):
         writer = redraft.load(str(tiny_pack.folder), "l-mcmc-deletion", **options)
         (draft,) = writer.write(constraints, Settings(60, seed=3))
         after = [one.words for one in draft.trace if one.accepted]
-        first = next(i for i, words in enumerate(after) if constraints.allows(words))
-        assert all(constraints.allows(words) for words in after[first:])
+        first = next(i for i, words in enumerate(after) if constraints.has_no_banned_phrase(words))
+        assert all(constraints.has_no_banned_phrase(words) for words in after[first:])
         assert any(one.action is Action.DELETE for one in draft.trace)
 
 
@@ -176,7 +177,7 @@ def test_nothing_to_draw_leaves_nothing_open() -> None:
 
 
 def test_a_first_draft_is_a_sentence(tiny_pack: Pack, target: Path) -> None:
-    writer = redraft.load(str(tiny_pack.folder), target=str(target), num_candidates=10)
+    writer = redraft.load(str(tiny_pack.folder), target=str(target), candidates=10)
     asked: list[int] = []
 
     def observe(step: int, *_: object) -> bool:

@@ -11,7 +11,7 @@ from redraft.writer import Settings, Writer
 
 @pytest.fixture(scope="module")
 def writer(tiny_pack: Pack) -> Writer:
-    return redraft.load(str(tiny_pack.folder), num_candidates=10)
+    return redraft.load(str(tiny_pack.folder), candidates=10)
 
 
 _SHORT = Settings(steps=25, seed=1)

@@ -1,4 +1,4 @@
-"""Many inputs, one JSON line each, in a file that a stopped run goes on with."""
+"""Many inputs, one JSON line of results each, in a file from which a stopped run resumes."""
 
 import fcntl
 import json
@@ -9,20 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from redraft.drafts import Author, Draft, Settings
+from redraft.drafts import Draft, Settings
 from redraft.errors import OutputError
 from redraft.records import record
 from redraft.sentence import Constraints
+from redraft.writer import Writer
 
-_BEGIN = b'{"id": '  # of every line of results
-SIZE = 32  # inputs that are worked on at once, unless told otherwise
+_BEGIN = b'{"id": '  # how every line of results begins
+SIZE = 32  # inputs that are written at once by default
 
 
 @dataclass(frozen=True)
 class Input:
-    """An input that can be worked on."""
+    """A valid input."""
 
-    number: int  # of the line, from 1: decides the draws
+    number: int  # of the line, from 1; the draws depend on it
     id: Any
     given: dict[str, Any]
     constraints: Constraints
@@ -33,43 +34,43 @@ class Input:
 
 
 def key_of(identity: Any) -> str:
-    """What tells ids apart: the number 1 and the text "1" are different."""
+    """A key for an id. The number 1 and the text "1" have different keys."""
     return json.dumps(identity, sort_keys=True)
 
 
 @contextmanager
 def results(path: Path) -> Iterator[tuple[IO[str], list[dict[str, Any]]]]:
-    """A file for results, and the results that are in it already. Only one process may write to it."""
+    """A file for results, and the results that it contains already. Only one process may write to it."""
     try:
-        # A pipe or a device has nothing to go on from, and may not end when it is read.
-        goes_on = path.is_file() or not path.exists()
-        file = path.open("a+" if goes_on else "a", encoding="utf-8")
+        # A pipe or a device cannot be resumed, and reading it may never end.
+        resumes = path.is_file() or not path.exists()
+        file = path.open("a+" if resumes else "a", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"cannot write to {path}: {error.strerror}") from error
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OutputError(f"another process is writing to {path}; wait for it or choose another place") from error
-        yield file, _kept(file, path) if goes_on else []
+            raise OutputError(f"another process is writing to {path}; wait for it or choose another file") from error
+        yield file, _kept(file, path) if resumes else []
     finally:
-        with suppress(OSError):  # what could not be written was told when it was written
+        with suppress(OSError):  # a failed write was reported when it happened
             file.close()
 
 
 def _kept(file: IO[str], path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a result file; a last line that was torn by a kill is cut off."""
-    content = path.read_bytes()  # not text: a kill may tear a letter of several bytes
+    """The complete lines of a result file. A last line that a kill has truncated is removed."""
+    content = path.read_bytes()  # not text: a kill may split a character of several bytes
     *whole, torn = content.split(b"\n")
     try:
         lines = [json.loads(line) for line in whole]
         if not all("id" in line and "signature" in line for line in lines):
             raise ValueError("lines without id and signature")
         if not (torn.startswith(_BEGIN) or _BEGIN.startswith(torn)):
-            raise ValueError("an end that is none of a result")
+            raise ValueError("the last line is not the beginning of a result")
     except (ValueError, TypeError) as error:
         raise OutputError(
-            f"{path} holds something else than redraft's results ({error}); choose another place"
+            f"{path} holds something else than redraft's results ({error}); choose another file"
         ) from error
     if torn:
         os.ftruncate(file.fileno(), len(content) - len(torn))
@@ -77,29 +78,29 @@ def _kept(file: IO[str], path: Path) -> list[dict[str, Any]]:
 
 
 def refuse_other_inputs(inputs: Iterable[Input], kept: Iterable[dict[str, Any]], path: Path) -> None:
-    """A result is not taken for that of an input that was changed since."""
+    """Refuse results of inputs that have changed since."""
     given = {item.key: item.given for item in inputs}
     for line in kept:
         if given.get(key_of(line["id"]), line.get("input")) != line.get("input"):
-            raise OutputError(f"{path} holds the result of another input for id {line['id']!r}; choose another place")
+            raise OutputError(f"{path} holds the result of another input for id {line['id']!r}; choose another file")
 
 
 def refuse_other_traces(trace: bool, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Lines with a trace and lines without one are not mixed: figures of the steps would be of some of them only."""
+    """Refuse to mix lines with and without a trace: figures of the steps would cover only some of them."""
     if any(("trace" in line) != trace for line in kept):
         how = "without traces; leave --trace out" if trace else "with traces; give --trace"
-        raise OutputError(f"{path} holds results {how}, or choose another place")
+        raise OutputError(f"{path} holds results {how}, or choose another file")
 
 
-def refuse_other_settings(author: Author, settings: Settings, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Results of other models or settings are not mixed with these."""
+def refuse_other_settings(writer: Writer, settings: Settings, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Refuse to mix results of other models or settings with these."""
     for line in kept:
-        if not author.matches_signature(str(line["signature"]), settings):
-            raise OutputError(f"{path} holds results of other settings ({line['signature']}); choose another place")
+        if not writer.matches_signature(str(line["signature"]), settings):
+            raise OutputError(f"{path} holds results of other settings ({line['signature']}); choose another file")
 
 
 def work(
-    author: Author,
+    writer: Writer,
     settings: Settings,
     left: Sequence[Input],
     file: IO[str],
@@ -109,13 +110,13 @@ def work(
     goes_on: Callable[[int], bool] = lambda _: True,
     done: Callable[[int], None] = lambda _: None,
 ) -> bool:
-    """Write for the inputs that are left and keep each batch as soon as it is done; false where it was stopped.
+    """Write drafts for the inputs that are left, and save each batch as soon as it is done. False if it was stopped.
 
-    ``goes_on`` is asked before each step of a batch and told
-    how many inputs take it, ``done`` hears how many inputs were finished.
+    ``goes_on`` is called before each step of a batch with the number of its inputs; the work stops if it returns False.
+    ``done`` is called with the number of inputs after each batch.
     """
     for start in range(0, len(left), batch):
-        if not goes_on(0):  # a system may take no step to be asked at
+        if not goes_on(0):  # a system may never call observe
             return False
         items = left[start : start + batch]
         asked: list[bool] = []
@@ -124,7 +125,7 @@ def work(
             asked.append(goes_on(num))
             return asked[-1]
 
-        drafts = author.write_many(
+        drafts = writer.write_many(
             [item.constraints for item in items],
             settings,
             numbers=[item.number for item in items],

@@ -1,4 +1,4 @@
-"""Whether chains have found the target: R-hat and effective sample size by arviz, in words that a person can use."""
+"""Whether chains have converged: R-hat and effective sample size by arviz, with a verdict in plain words."""
 
 import warnings
 from collections import Counter
@@ -15,13 +15,13 @@ from redraft.numerics import Array
 from redraft.sampling import Draw, Samples
 from redraft.sentence import FREE, Action, num_words
 
-_AGREED = 1.01  # the rank-normalised R-hat below which chains are taken to agree (Vehtari et al., 2021)
-_ENOUGH = 100  # effective draws a chain, after the same paper
+_AGREED = 1.01  # chains agree if the rank-normalised R-hat is below this (Vehtari et al., 2021)
+_ENOUGH = 100  # effective draws per chain, by the same paper
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A quantity along the chains: rank-normalised split R-hat, and bulk effective sample size."""
+    """Rank-normalised split R-hat and bulk effective sample size of one quantity."""
 
     name: str
     r_hat: float
@@ -30,22 +30,20 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What is known of a run."""
+class ChainReport:
+    """The diagnostics of a run."""
 
     diagnoses: tuple[Diagnosis, ...]
     acceptance: dict[Action, float]
     num_chains: int
-    num_draws: int  # a chain
+    num_draws: int  # per chain
     has_moved: bool
 
     @property
     def verdict(self) -> str:
-        """A plain sentence on whether the chains agree."""
+        """Whether the chains agree, in a sentence."""
         if not self.has_moved:
-            return (
-                f"No chain has left its first sentence in {self.num_draws} draws, which tells nothing; take more steps."
-            )
+            return f"No chain has left its first sentence in {self.num_draws} draws; take more steps."
         worst = max(self.diagnoses, key=lambda one: one.r_hat)
         least = min(self.diagnoses, key=lambda one: one.ess)
         size = f"{self.num_chains} chains of {self.num_draws} draws"
@@ -65,7 +63,7 @@ class Report:
 def series(samples: Samples, num_indicators: int = 4) -> dict[str, Array]:
     """Quantities [chains, draws]: log-probability, length, and whether each of some common free words occurs.
 
-    The words are those whose presence is the most uncertain, for they tell most about mixing.
+    The words are those whose presence is most uncertain: they say most about mixing.
     """
     chains = samples.by_chain()
     result = {
@@ -84,7 +82,7 @@ def _free_words(draw: Draw) -> set[str]:
     return {word for word, lock in pairs if lock == FREE and text.is_word(word)}
 
 
-def diagnose(samples: Samples) -> Report:
+def diagnose(samples: Samples) -> ChainReport:
     """R-hat, effective sample size and acceptance of a run of several chains."""
     arviz = _arviz()
     diagnoses = tuple(
@@ -94,11 +92,11 @@ def diagnose(samples: Samples) -> Report:
     acceptance = {action: samples.accepted.get(action, 0) / count for action, count in samples.tried.items()}
     chains = samples.by_chain()
     has_moved = len({draw.sentence.words for draw in samples.draws}) > 1
-    return Report(diagnoses, acceptance, len(chains), len(chains[0]), has_moved)
+    return ChainReport(diagnoses, acceptance, len(chains), len(chains[0]), has_moved)
 
 
 def _r_hat_and_ess(arviz: Any, values: Array) -> tuple[float, float]:
-    if np.ptp(values) == 0:  # the same in every draw: nothing varies, so nothing disagrees
+    if np.ptp(values) == 0:  # constant in every draw, so the chains agree
         return 1.0, float(values.size)
     with np.errstate(invalid="ignore", divide="ignore"):
         r_hat = float(arviz.rhat(values, method="rank"))
@@ -134,7 +132,7 @@ def plot(samples: Samples, path: Path) -> None:
         right.axhline(0, color="grey", linewidth=0.6)
     try:
         figure.savefig(path, dpi=130)
-    except (OSError, ValueError) as error:  # no place, or a kind of picture that is not known
+    except (OSError, ValueError) as error:  # not writable, or an unknown image format
         raise OutputError(f"cannot write {path}: {error}") from error
     pyplot.close(figure)
 

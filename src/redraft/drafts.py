@@ -1,21 +1,29 @@
-"""Drafts, how long to work on them, and what everything that writes them has in common."""
+"""Drafts, and how long to work on them."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from html import escape
+from typing import Any
 
-from redraft.errors import InputError
+from redraft import checks, text
 from redraft.revise.rewrite import Rewrite
 from redraft.sampler import Revision
-from redraft.sentence import Constraints, Order, Sentence
+from redraft.sentence import Sentence
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to work. Steps are the recipe's if none are given; a seed is drawn, and named in the signature.
+    """How long to work, and for how many drafts.
 
-    ``time_limit`` is in seconds for each input: several that are written together have the sum of theirs.
-    ``checkpoints`` are steps after which the best draft so far is kept as well; they change no draw.
+    >>> writer.write(constraints, Settings(steps=100, num=3, seed=7))
+
+    steps         revisions to try; None for the number of the recipe
+    chains        chains to run; at least one for every draft
+    num           how many different drafts to return
+    seed          the same seed gives the same drafts; None draws one and writes it into the signature
+    time_limit    seconds for each input; inputs that are written together share the sum
+    checkpoints   steps after which the best draft so far is kept as well; they do not change the draws
     """
 
     steps: int | None = None
@@ -26,17 +34,20 @@ class Settings:
     checkpoints: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, least in (("steps", 0), ("chains", 1), ("num", 1)):
-            if (value := getattr(self, name)) is not None and value < least:
-                raise InputError(f"{name} must be at least {least}, not {value}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InputError(f"the time limit must be more than 0 seconds, not {self.time_limit}")
-        if self.seed is not None and self.seed < 0:
-            raise InputError(f"the seed must not be negative, not {self.seed}")
+        if self.steps is not None:
+            checks.check_count("steps", self.steps, 0)
+        checks.check_count("chains", self.chains, 1)
+        checks.check_count("num", self.num, 1)
+        if self.seed is not None:
+            checks.check_seed(self.seed)
+        if self.time_limit is not None:
+            checks.check_positive("the time limit in seconds", self.time_limit, most=math.inf)
+        for checkpoint in self.checkpoints:
+            checks.check_count("a checkpoint", checkpoint, 0)
 
     @property
     def num_chains(self) -> int:
-        """At least one for every draft that is asked for."""
+        """At least one chain for every draft that is asked for."""
         return max(self.chains, self.num)
 
 
@@ -51,7 +62,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Particle:
-    """A sentence that the infiller wrote: NLL per word given the constraints, and its share of all weight."""
+    """A sentence that the infiller wrote: NLL per word given the constraints, and its share of the total weight."""
 
     text: str
     nll: float
@@ -60,10 +71,20 @@ class Particle:
 
 @dataclass(frozen=True)
 class Draft:
-    """A finished sentence. ``nll`` is per word under the target, ``steps`` are those of its chain.
+    """A finished sentence. ``str(draft)`` is its text, and a notebook shows it with its keywords marked.
 
-    ``trace`` tells the chain's revisions from its ``start`` on. Of the infiller, ``particles`` are what else it wrote
-    and ``rewrites`` the stretches that were written anew.
+    text              the sentence as people write it
+    words             its words, punctuation apart
+    nll               negative log-likelihood per word under the target; lower is better
+    steps             steps of the chain that found it
+    seconds           time for each input
+    constraints_met   whether every constraint is met
+    signature         version, models, settings and seed: what is needed to get the draft again
+    trace             the revisions of the chain, from its ``start`` on
+    earlier           the best drafts at the checkpoints of the settings
+    particles         what else the infiller wrote
+    rewrites          the stretches that the infiller has rewritten
+    locks             for each word the number of the keyword or known part that it belongs to; negative for others
     """
 
     text: str
@@ -78,70 +99,107 @@ class Draft:
     earlier: tuple[Earlier, ...] = field(default=(), repr=False)
     particles: tuple[Particle, ...] = field(default=(), repr=False)
     rewrites: tuple[Rewrite, ...] = field(default=(), repr=False)
+    locks: tuple[int, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self, *, trace: bool = False) -> dict[str, Any]:
+        """The draft as a JSON object; with ``trace``, its start, its particles and every revision."""
+        result: dict[str, Any] = {
+            "text": self.text,
+            "words": list(self.words),
+            "nll": _rounded(self.nll),
+            "steps": self.steps,
+            "seconds": round(self.seconds, 3),
+            "constraints_met": self.constraints_met,
+            "signature": self.signature,
+        }
+        if self.earlier:
+            result["earlier"] = [{"steps": e.steps, "text": e.text, "nll": _rounded(e.nll)} for e in self.earlier]
+        if trace and self.start is not None:
+            start = self.start
+            result["start"] = {
+                "words": list(start.words),
+                "locks": list(start.locks),
+                "open_gaps": list(start.open_gaps),
+            }
+        if trace and self.particles:
+            result["particles"] = [
+                {"text": one.text, "nll": _rounded(one.nll), "weight": _rounded(one.weight)} for one in self.particles
+            ]
+        if trace and self.rewrites:
+            result["rewrites"] = [_rewrite(one) for one in self.rewrites]
+        if trace:
+            result["trace"] = [_revision(one) for one in self.trace]
+        return result
+
+    def _repr_html_(self) -> str:
+        """The draft in a notebook: keywords marked, accepted revisions and rewrites below."""
+        marked = {i for i, lock in enumerate(self._shown_locks) if lock >= 0}
+        met = "" if self.constraints_met else " <em>(constraints not met)</em>"
+        shown = f"<p>{_marked(self.words, marked, 'mark')}{met}</p>"
+        rows = [
+            f"<tr><td>{step}</td><td>{one.action.value}</td><td>{one.nll:.2f}</td>"
+            f"<td>{_marked(one.words, set() if one.new is None else {one.position}, 'b')}</td></tr>"
+            for step, one in enumerate(self.trace, 1)
+            if one.accepted
+        ]
+        rows += [
+            f"<tr><td>{step}</td><td>rewrite</td><td></td>"
+            f"<td><s>{escape(text.detokenise(one.old))}</s> <b>{escape(text.detokenise(one.new))}</b></td></tr>"
+            for step, one in enumerate(self.rewrites, 1)
+            if one.accepted
+        ]
+        if not rows:
+            return shown
+        head = "<tr><th>step</th><th>action</th><th>NLL</th><th>draft</th></tr>"
+        summary = f"<summary>{len(rows)} revisions in {len(self.trace) + len(self.rewrites)} steps</summary>"
+        return f"{shown}<details>{summary}<table>{head}{''.join(rows)}</table></details>"
+
+    @property
+    def _shown_locks(self) -> tuple[int, ...]:
+        """The locks, or those of the start where it is this sentence."""
+        if self.start is not None and not self.locks and self.start.words == self.words:
+            return self.start.locks
+        return self.locks
 
 
-Observer = Callable[[int, Sentence, float], bool]  # step, best draft so far, its nll; false ends the work
+def _marked(words: tuple[str, ...], positions: set[int], tag: str) -> str:
+    """The text of a sentence as HTML, with the words at some positions in a tag."""
+    shown, parts, at = text.render(words), [], 0
+    for i, (start, end) in enumerate(text.spans(text.surface(words))):
+        if i in positions:
+            parts += [escape(shown[at:start]), f"<{tag}>{escape(shown[start:end])}</{tag}>"]
+            at = end
+    return "".join([*parts, escape(shown[at:])])
 
 
-class Author(ABC):
-    """Turns constraints into drafts. A system implements ``write_many`` and ``_signature``."""
-
-    @abstractmethod
-    def write_many(
-        self,
-        inputs: Sequence[Constraints],
-        settings: Settings | None = None,
-        *,
-        numbers: Sequence[int] | None = None,
-        observe: Observer | None = None,
-    ) -> list[list[Draft]]:
-        """Drafts for each input, best first; ``observe`` is asked now and then whether to go on.
-
-        An input's draws depend on the seed and on its number (by default its place), not on its neighbours.
-        """
-
-    @abstractmethod
-    def _signature(self, settings: Settings, seed: int) -> str:
-        """What says how to get a draft again."""
-
-    def complete(self, settings: Settings) -> Settings:
-        """Settings with the system's own values where none are given."""
-        return settings
-
-    def generate(
-        self,
-        *keywords: str,
-        order: str = "given",
-        ban: Sequence[str] = (),
-        min_words: int | None = None,
-        max_words: int | None = None,
-        settings: Settings | None = None,
-    ) -> Draft:
-        """A sentence with the given words or phrases in it."""
-        constraints = Constraints(keywords, None, Order.named(order), _several(ban), min_words, max_words)
-        return self.write(constraints, settings)[0]
-
-    def infill(
-        self, template: str, *, ban: Sequence[str] = (), max_words: int | None = None, settings: Settings | None = None
-    ) -> Draft:
-        """The template with its blanks (``___``) filled."""
-        return self.write(Constraints(template=template, banned=_several(ban), max_words=max_words), settings)[0]
-
-    def write(
-        self, constraints: Constraints, settings: Settings | None = None, observe: Observer | None = None
-    ) -> list[Draft]:
-        """``settings.num`` different drafts for one input, best first."""
-        return self.write_many([constraints], settings, observe=observe)[0]
-
-    def matches_signature(self, signature: str, settings: Settings) -> bool:
-        """Whether a draft with this signature comes from the same models and settings; any seed where none is set."""
-        settings = self.complete(settings)
-        seed = signature.rpartition("seed:")[2]
-        return (
-            seed.isdigit() and settings.seed in (None, int(seed)) and signature == self._signature(settings, int(seed))
-        )
+def _revision(revision: Revision) -> dict[str, Any]:
+    return {
+        "action": revision.action.value,
+        "position": revision.position,
+        "old": revision.old,
+        "new": revision.new,
+        "log_ratio": _rounded(revision.log_ratio),
+        "accepted": revision.accepted,
+        "nll": _rounded(revision.nll),
+    }
 
 
-def _several(words: Sequence[str]) -> tuple[str, ...]:
-    """A lone text is one word, not its letters."""
-    return (words,) if isinstance(words, str) else tuple(words)
+def _rewrite(rewrite: Rewrite) -> dict[str, Any]:
+    return {
+        "start": rewrite.start,
+        "old": list(rewrite.old),
+        "new": list(rewrite.new),
+        "log_ratio": _rounded(rewrite.log_ratio),
+        "accepted": rewrite.accepted,
+    }
+
+
+def _rounded(number: float) -> float | None:
+    """Six decimals, or None for an infinite number, which JSON cannot express."""
+    return round(number, 6) if math.isfinite(number) else None
+
+
+Observer = Callable[[int, Sentence, float], bool]  # step, best draft so far, its NLL; False stops the work

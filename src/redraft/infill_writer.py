@@ -6,12 +6,12 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from redraft.draft.particles import Drafted, ParticleDrafter
-from redraft.drafts import Author, Draft, Observer, Particle, Settings
+from redraft.drafts import Draft, Observer, Particle, Settings
 from redraft.errors import InputError
 from redraft.models.causal.infiller import Infiller
 from redraft.models.pack import Pack
@@ -20,13 +20,14 @@ from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.learned import LearnedPrior
 from redraft.predict.prior import UniformPrior
 from redraft.predict.stretch_prior import StretchPrior
-from redraft.recipes import Recipe
+from redraft.recipes import InfillerRecipe
 from redraft.revise.rewrite import Rewrite, Rewriter, RewriteState
 from redraft.sentence import Constraints, Sentence
 from redraft.stretches import holds_first_places
-from redraft.target import SoftScore
+from redraft.target import SoftScore, power_of
 from redraft.text import is_word
 from redraft.version import VERSION
+from redraft.writer import Writer
 
 _LOG = logging.getLogger("redraft")
 _TEMPERATURE = 0.8  # what the model is sharpened to where nobody asks for another temperature
@@ -71,20 +72,22 @@ class InfillTarget:
         return sum(score.log_weight(sentence.words) for score in self._soft)
 
 
-class InfillWriter(Author):
+class InfillWriter(Writer):
     """The infiller at work. ``fallback`` opens another system for constraints that no particle meets."""
+
+    pack: Pack
 
     def __init__(
         self,
         pack: Pack,
-        recipe: Recipe,
+        recipe: InfillerRecipe,
         model: Infiller,
         *,
         style: str,
         temperature: float = 1.0,
         soft: tuple[SoftScore, ...] = (),
         lowered: frozenset[str] = frozenset(),
-        fallback: Callable[[], Author] | None = None,
+        fallback: Callable[[], Writer] | None = None,
     ):
         self.pack, self.recipe, self._model = pack, recipe, model
         self._style, self._soft = style, soft
@@ -95,9 +98,19 @@ class InfillWriter(Author):
             model, style=style, temperature=self._temperature, lowered=lowered, encouraged=encouraged
         )
         self._target = InfillTarget(model, self._drafter, self._temperature, soft)
+        self._remade = partial(InfillWriter, pack, recipe, model, style=style, soft=soft, lowered=lowered)
+
+    def at_temperature(self, temperature: float) -> "InfillWriter":
+        """The same writer at another temperature."""
+        power_of(temperature)  # refuses what is not a temperature
+        opens = self._open_fallback
+        fallback = (lambda: opens().at_temperature(temperature)) if opens else None
+        writer = self._remade(temperature=temperature, fallback=fallback)
+        writer.reopen = self._copy(temperature).reopen
+        return writer
 
     @cached_property
-    def _fallback(self) -> Author | None:
+    def _fallback(self) -> Writer | None:
         return self._open_fallback() if self._open_fallback else None
 
     @cached_property
@@ -143,7 +156,7 @@ class InfillWriter(Author):
         candidates += self._rewritten(constraints, candidates, settings, rng, deadline)
         seconds = time.monotonic() - started
         particles = self._particles(found)
-        signature = self._signature(settings, seed[0])
+        signature = self.signature(settings, seed[0])
         return [
             Draft(
                 text=one.sentence.text,
@@ -154,6 +167,7 @@ class InfillWriter(Author):
                 constraints_met=constraints.met_by(one.sentence.words),
                 signature=signature,
                 start=one.sentence,
+                locks=one.sentence.locks,
                 particles=particles,
                 rewrites=one.rewrites,
             )
@@ -233,7 +247,7 @@ class InfillWriter(Author):
         again = Settings(None, settings.chains, settings.num, seed, settings.time_limit)
         return self._fallback.write_many([constraints], again, numbers=[number])[0]
 
-    def _signature(self, settings: Settings, seed: int) -> str:
+    def signature(self, settings: Settings, seed: int) -> str:
         parts = {
             "redraft": VERSION,
             "recipe": self.recipe.name,

@@ -1,4 +1,4 @@
-"""Log-space normalising and sampling, nowhere else. Weights are float64 logarithms; -inf is a weight of zero."""
+"""Normalising and sampling in log space. Weights are float64 logarithms; -inf is a weight of zero."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ Array = NDArray[np.float64]
 
 
 def log_sum(log_weights: Array) -> float:
-    """log of the sum of weights; -inf for no weight at all."""
+    """Log of the sum of weights; -inf if there are none."""
     if log_weights.size == 0:
         return -np.inf
     top = float(log_weights.max())
@@ -22,13 +22,13 @@ def log_normalise(log_weights: Array) -> Array:
 
 
 def log_of(weights: NDArray[np.floating] | NDArray[np.bool_]) -> Array:
-    """Logarithm in which zero is -inf without a warning."""
+    """Logarithm with log(0) = -inf and no warning."""
     with np.errstate(divide="ignore"):
         return np.log(np.asarray(weights, dtype=np.float64))
 
 
 def draw(log_weights: Array, rng: np.random.Generator) -> int:
-    """Index drawn with probability proportional to its weight: the argmax after Gumbel noise."""
+    """An index drawn in proportion to its weight: the argmax after Gumbel noise."""
     noisy = log_weights + rng.gumbel(size=log_weights.shape)
     index = int(noisy.argmax())
     if log_weights.flat[index] == -np.inf:
@@ -37,10 +37,10 @@ def draw(log_weights: Array, rng: np.random.Generator) -> int:
 
 
 def log_uniform(rng: np.random.Generator) -> float:
-    """Logarithm of a number drawn evenly from (0, 1]."""
+    """Logarithm of a uniform draw from (0, 1]."""
     return float(np.log1p(-rng.random()))
 
 
 def accept(log_ratio: float, log_level: float) -> bool:
-    """Metropolis: true with probability min(1, exp(log_ratio)) where the level is a ``log_uniform`` draw."""
+    """Metropolis: true with probability min(1, exp(log_ratio)) if the level is a ``log_uniform`` draw."""
     return log_level < log_ratio

@@ -1,138 +1,180 @@
-"""The paper's systems, as values. Only this file and the results know their nicknames."""
+"""The paper's systems and ours, as values. Only this file and the results know their nicknames."""
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Self
 
-import torch
-
-from redraft.drafting import GridBeam, Language
+from redraft import checks
 from redraft.errors import InputError
-from redraft.models.base import Scorer
-from redraft.models.causal.files import load_causal
 from redraft.models.causal.infiller import INFILLER
-from redraft.models.lstm.files import load_lstm
 from redraft.models.pack import Pack
 from redraft.models.pull import is_pulled
 from redraft.models.xlnet.network import ReadingOrder
-from redraft.models.xlnet.pack import load_readers, part_for
-from redraft.predict.classifier import CLASSIFIER, pack_classifier
-from redraft.predict.learned import Learned, LearnedPrior
-from redraft.predict.prior import Prior, UniformPrior
-from redraft.revise.candidates import CandidateGenerator, CandidateSource, CheaplyScored, Generator, Merged
-from redraft.revise.kernels import ExactKernel, Kernel, KernelName, PaperKernel
-from redraft.revise.tries import TriesKernel
-from redraft.sampler import Sampler
+from redraft.predict.classifier import CLASSIFIER
+from redraft.predict.learned import Learned
+from redraft.revise.kernels import KernelName, PaperKernel
 from redraft.sentence import Action
-from redraft.target import SoftScore, Target
 
-_PROPOSERS = {
-    Generator.FORWARD: (ReadingOrder.FORWARD,),
-    Generator.BACKWARD: (ReadingOrder.BACKWARD,),
-    Generator.BOTH: (ReadingOrder.FORWARD, ReadingOrder.BACKWARD),
-    Generator.MASKED: (ReadingOrder.MASKED,),
-}
-
-PULLED = "smollm2"  # the target of the default recipe, where it was pulled
+PULLED = "smollm2"  # the target of the default recipe, once it is pulled
 _NUM_SCORED, _CAUSAL_STEPS = 4, 10  # for a target that costs a hundred times as much as the LSTM models
-_CAUSAL_BEAM = 2
 _PARTICLES, _MOST_PARTICLES = 24, 1024
-_BEAM, _NOISE = 10, 0.5  # a second's search makes a sentence of the keywords, which the steps then mend
+_BEAM = 10  # a search of a second makes a sentence of the keywords, which the steps then improve
+
+# The generators of candidates, and the orders in which their models read: the paper's FLM, BLM, FLM x BLM, and one
+# model that sees both sides of the slot (MLM). ``assemble.register_generator`` adds others.
+GENERATORS: dict[str, tuple[ReadingOrder, ...]] = {
+    "forward": (ReadingOrder.FORWARD,),
+    "backward": (ReadingOrder.BACKWARD,),
+    "both": (ReadingOrder.FORWARD, ReadingOrder.BACKWARD),
+    "masked": (ReadingOrder.MASKED,),
+}
 
 
 class Family(enum.Enum):
-    """Whose language models propose and decide. The classifier may be of any other kind: they meet in words."""
+    """Whose language models propose and decide. The classifier may be of another kind: they exchange words."""
 
     LSTM = "LSTM"
     XLNET = "XLNet"
 
 
 @dataclass(frozen=True)
+class Overrides:
+    """Values that a user gives in place of those of a recipe; None keeps the recipe's."""
+
+    num_candidates: int | None = None
+    num_scored: int | None = None
+    kernel: str | None = None
+    generator: str | None = None
+    target: str | None = None
+    particles: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_candidates is not None:
+            checks.check_count("candidates", self.num_candidates, 1)
+        if self.num_scored is not None:
+            checks.check_count("scored", self.num_scored, 1)
+        if self.kernel is not None and self.kernel not in [known.value for known in KernelName]:
+            raise InputError(f"there is no kernel {self.kernel!r}; choose paper or exact")
+        if self.generator is not None and self.generator not in GENERATORS:
+            raise InputError(f"there is no generator {self.generator!r}; choose one of: {', '.join(GENERATORS)}")
+        if self.particles is not None:
+            checks.check_count("particles", self.particles, 1)
+            if self.particles > _MOST_PARTICLES:
+                raise InputError(f"particles must be from 1 to {_MOST_PARTICLES}, not {self.particles}")
+
+
+@dataclass(frozen=True)
 class Recipe:
-    """Which models propose and decide, and which actions are taken."""
+    """What every system has: a name, a line that describes it, and its number of steps.
+
+    ``target`` is a causal model that decides; with None a model of the pack decides.
+    """
 
     name: str
     summary: str
-    actions: frozenset[Action] = frozenset({Action.REPLACE, Action.INSERT})
-    generator: Generator = Generator.BOTH
+    target: str | None = None
+    steps: int = 0
+
+    def override(self, given: Overrides) -> Self:
+        """The recipe with the values that are given. Values that it does not have are ignored, except particles."""
+        if given.particles is not None:
+            raise InputError(f"recipe {self.name} has no particles; the recipe {INFILLER} has")
+        return self if given.target is None else replace(self, target=given.target)
+
+
+_PAPER_ACTIONS = frozenset({Action.REPLACE, Action.INSERT})
+
+
+@dataclass(frozen=True)
+class ChainRecipe(Recipe):
+    """Chains of revisions: which models propose and decide, and which actions are taken."""
+
+    steps: int = 200
+    actions: frozenset[Action] = _PAPER_ACTIONS
+    generator: str = "both"  # of candidates, one of GENERATORS
     num_candidates: int = 50
     kernel: KernelName = KernelName.PAPER
-    learned: Learned | None = None  # what the prior takes from the pack's classifier; None draws moves at random
+    learned: Learned | None = None  # what the prior takes from the classifier; None draws moves at random
     family: Family = Family.LSTM
-    target: str | None = None  # a causal model that decides; None leaves it to the pack's forward model
-    num_scored: int | None = None  # how many of the K candidates such a target scores; None for all
-    steps: int = 200
-    beam: int = 0  # width of the search by the pack's forward model for a first draft; 0 starts from the bare words
-    particles: int = 0  # of the infiller, which then writes the drafts; 0 for systems without it
+    num_scored: int | None = None  # how many of the candidates a causal target scores; None for all
+    beam: int = 0  # width of the beam search for a first draft; 0 starts from the bare words
+
+    @property
+    def orders(self) -> list[ReadingOrder]:
+        """The orders in which the language models read: that of the scorer, and those of the proposers."""
+        return list(dict.fromkeys((ReadingOrder.FORWARD, *GENERATORS[self.generator])))
+
+    def override(self, given: Overrides) -> Self:
+        """The recipe with the values that are given."""
+        chosen = self
+        if given.target is not None and self.target is None:  # until now the pack decided, which costs less
+            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS, beam=_BEAM)
+        chosen = super(ChainRecipe, chosen).override(given)
+        if given.num_candidates is not None:
+            chosen = replace(chosen, num_candidates=given.num_candidates)
+        if given.kernel is not None:
+            chosen = replace(chosen, kernel=KernelName(given.kernel))
+        if given.generator is not None:
+            chosen = replace(chosen, generator=given.generator)
+        if given.num_scored is not None:
+            if given.num_scored > chosen.num_candidates:
+                raise InputError(f"of {chosen.num_candidates} candidates the target cannot score {given.num_scored}")
+            if chosen.target is None:
+                raise InputError("the pack's own model scores every candidate; give a target as well")
+            chosen = replace(chosen, num_scored=given.num_scored)
+        if chosen.num_scored is not None:
+            chosen = replace(chosen, num_scored=min(chosen.num_scored, chosen.num_candidates))
+        return chosen
 
 
-RECIPES = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe("l-mcmc", "LSTM models, replace and insert, positions drawn at random"),
-        Recipe("l-mcmc-deletion", "the same with deletion: CGMH as the paper builds it", actions=PaperKernel.actions),
-        Recipe("l-mcmc-c", "LSTM models guided by the classifier", learned=Learned.ALL),
-        Recipe("l-mcmc-c-positions", "the same without the prior for actions", learned=Learned.POSITIONS),
-        Recipe("l-mcmc-c-actions", "the same without the prior for positions", learned=Learned.ACTIONS),
-        Recipe(
-            "gbs",
-            "grid beam search by the forward LSTM, nothing revised",
-            generator=Generator.FORWARD,
-            steps=0,
-            beam=_BEAM,
-        ),
-        Recipe("x-mcmc", "XLNet models, replace and insert, positions drawn at random", family=Family.XLNET),
-        Recipe("x-mcmc-c", "XLNet models guided by the classifier", learned=Learned.ALL, family=Family.XLNET),
-        Recipe(
-            "smollm2-mcmc",
-            "SmolLM2 decides, the LSTM models propose",
-            target=PULLED,
-            num_scored=_NUM_SCORED,
-            steps=_CAUSAL_STEPS,
-            beam=_BEAM,
-        ),
-        Recipe(
-            "smollm2-mcmc-c",
-            "the same, guided by the classifier",
-            learned=Learned.ALL,
-            target=PULLED,
-            num_scored=_NUM_SCORED,
-            steps=_CAUSAL_STEPS,
-            beam=_BEAM,
-        ),
-        Recipe(
-            "infiller",
-            "SmolLM2 trained to write into gaps; the best of its particles",
-            target=PULLED,
-            steps=0,
-            particles=_PARTICLES,
-        ),
-    )
-}
+@dataclass(frozen=True)
+class BeamRecipe(Recipe):
+    """Grid beam search, nothing revised after it. A causal target searches with a narrower beam."""
+
+    width: int = _BEAM
 
 
-def default(pack: Pack) -> str:
-    """The best recipe that the models at hand allow."""
-    if is_pulled(PULLED) and INFILLER in pack.parts:
-        return INFILLER
-    return revising(pack)
+@dataclass(frozen=True)
+class InfillerRecipe(Recipe):
+    """A causal model that was trained to write into gaps writes particles; the best ones are the drafts."""
+
+    particles: int = _PARTICLES
+
+    def override(self, given: Overrides) -> Self:
+        """The recipe with the values that are given."""
+        chosen = super().override(replace(given, particles=None))
+        return chosen if given.particles is None else replace(chosen, particles=given.particles)
 
 
-def revising(pack: Pack) -> str:
-    """The best recipe that revises word by word."""
-    return own(pack).replace("l-mcmc", "smollm2-mcmc") if is_pulled(PULLED) else own(pack)
-
-
-def own(pack: Pack) -> str:
-    """The best recipe that a pack has all the models for."""
-    family = "l-mcmc" if "forward" in pack.parts else "x-mcmc"
-    return f"{family}-c" if CLASSIFIER in pack.parts else family
-
-
-def unguided(pack: Pack) -> str:
-    """The same without a classifier: one that asks for words and hardly ever for fewer makes a sampler slow."""
-    return own(pack).removesuffix("-c")
+CHAINS = (
+    ChainRecipe("l-mcmc", "LSTM models, replace and insert, positions drawn at random"),
+    ChainRecipe("l-mcmc-deletion", "the same with deletion: CGMH as the paper builds it", actions=PaperKernel.actions),
+    ChainRecipe("l-mcmc-c", "LSTM models guided by the classifier", learned=Learned.ALL),
+    ChainRecipe("l-mcmc-c-positions", "the same without the prior for actions", learned=Learned.POSITIONS),
+    ChainRecipe("l-mcmc-c-actions", "the same without the prior for positions", learned=Learned.ACTIONS),
+    ChainRecipe("x-mcmc", "XLNet models, replace and insert, positions drawn at random", family=Family.XLNET),
+    ChainRecipe("x-mcmc-c", "XLNet models guided by the classifier", learned=Learned.ALL, family=Family.XLNET),
+    ChainRecipe(
+        "smollm2-mcmc",
+        "SmolLM2 decides, the LSTM models propose",
+        target=PULLED,
+        num_scored=_NUM_SCORED,
+        steps=_CAUSAL_STEPS,
+        beam=_BEAM,
+    ),
+    ChainRecipe(
+        "smollm2-mcmc-c",
+        "SmolLM2 decides, the LSTM models propose, the classifier guides",
+        learned=Learned.ALL,
+        target=PULLED,
+        num_scored=_NUM_SCORED,
+        steps=_CAUSAL_STEPS,
+        beam=_BEAM,
+    ),
+)
+GRID_BEAM = BeamRecipe("gbs", "grid beam search by the forward LSTM, nothing revised")
+INFILLING = InfillerRecipe(INFILLER, "SmolLM2 trained to write into gaps; the best of its particles", target=PULLED)
+RECIPES: dict[str, Recipe] = {one.name: one for one in (*CHAINS, GRID_BEAM, INFILLING)}
 
 
 def recipe(
@@ -143,129 +185,52 @@ def recipe(
     kernel: str | None = None,
     generator: str | None = None,
     target: str | None = None,
-    particles: int | None = None,
-) -> Recipe:
-    """A recipe by name, with whatever is given in place of its own."""
-    if name not in RECIPES:
-        raise InputError(f"there is no recipe {name!r}; choose one of: {', '.join(RECIPES)}")
-    chosen = RECIPES[name]
-    if num_candidates is not None:
-        if num_candidates < 1:
-            raise InputError(f"{num_candidates} candidates are too few; take at least 1")
-        chosen = replace(chosen, num_candidates=num_candidates)
-    if kernel is not None:
-        if kernel not in [known.value for known in KernelName]:
-            raise InputError(f"there is no kernel {kernel!r}; choose paper or exact")
-        chosen = replace(chosen, kernel=KernelName(kernel))
-    if generator is not None:
-        if generator not in [known.value for known in Generator]:
-            raise InputError(f"there is no generator {generator!r}; choose forward, backward, both or masked")
-        chosen = replace(chosen, generator=Generator(generator))
-    if target is not None:
-        if chosen.target is None and chosen.steps:  # so far the pack decided, and could afford more
-            chosen = replace(chosen, num_scored=_NUM_SCORED, steps=_CAUSAL_STEPS, beam=_BEAM)
-        chosen = replace(chosen, target=target)
-    if particles is not None:
-        if not chosen.particles:
-            raise InputError(f"recipe {name} has no particles; the recipe {INFILLER} has")
-        if not 1 <= particles <= _MOST_PARTICLES:
-            raise InputError(f"particles must be from 1 to {_MOST_PARTICLES}, not {particles}")
-        chosen = replace(chosen, particles=particles)
-    if num_scored is not None:
-        if not 1 <= num_scored <= chosen.num_candidates:
-            raise InputError(f"of {chosen.num_candidates} candidates the target cannot score {num_scored}")
-        if chosen.target is None:
-            raise InputError("the pack's own model scores every candidate; give a target as well")
-        chosen = replace(chosen, num_scored=num_scored)
-    if chosen.num_scored is not None:
-        chosen = replace(chosen, num_scored=min(chosen.num_scored, chosen.num_candidates))
-    return chosen
+) -> ChainRecipe:
+    """The recipe of chains with a name, with the values that are given in place of its own."""
+    found = RECIPES.get(name)
+    if not isinstance(found, ChainRecipe):
+        raise InputError(f"there is no recipe {name!r} of chains; choose one of: {', '.join(c.name for c in CHAINS)}")
+    return found.override(Overrides(num_candidates, num_scored, kernel, generator, target))
 
 
-def build(
-    recipe: Recipe, pack: Pack, *, power: float = 1.0, soft: tuple[SoftScore, ...] = (), context: str = ""
-) -> Sampler:
-    """The sampler of a recipe, with the models of a pack and, where it has one, its causal target after a context."""
-    models = _language_models(recipe, pack)
-    proposers = [models[order] for order in _PROPOSERS[recipe.generator]]
-    candidates: CandidateSource = CandidateGenerator(proposers, recipe.num_candidates)
-    scorer: Scorer = models[ReadingOrder.FORWARD]
-    if recipe.target is not None:
-        scorer, candidates = _two_stages(recipe, models, candidates, context)
-    elif context:
-        raise InputError("only a causal model reads a context; give one: --target smollm2")
-    kernel = _kernel(recipe)
-    # A sampler needs every action and its reverse; a search takes those of its recipe.
-    actions = recipe.actions if recipe.kernel is KernelName.PAPER else kernel.actions
-    return Sampler(Target(scorer, power, soft), candidates, _prior(recipe, pack), kernel, actions)
+def default(pack: Pack, *, has_target: bool | None = None) -> Recipe:
+    """The best recipe for the models at hand. ``has_target`` says whether SmolLM2 is pulled, if not the disk."""
+    if has_target is None:
+        has_target = is_pulled(PULLED)
+    return INFILLING if has_target and INFILLER in pack.parts else revising(pack, has_target=has_target)
 
 
-def build_drafter(recipe: Recipe, pack: Pack, sampler: Sampler, context: str = "") -> GridBeam | None:
-    """What writes first drafts; None for recipes that start from the bare words.
-
-    A causal target writes them itself where it reads a context, of which the pack's model would not know, and where
-    nothing is revised after it.
-    """
-    if not recipe.beam:
-        return None
-    if recipe.target is not None and (context or not recipe.steps):
-        target = cast("Language", sampler.target.scorer)  # a causal model proposes as well
-        return GridBeam(target, _CAUSAL_BEAM, _NOISE, sampler.target.soft)
-    forward = _language_models(recipe, pack)[ReadingOrder.FORWARD]
-    return GridBeam(forward, recipe.beam, _NOISE, sampler.target.soft)
+def revising(pack: Pack, *, has_target: bool | None = None) -> ChainRecipe:
+    """The best recipe that revises word by word."""
+    if has_target is None:
+        has_target = is_pulled(PULLED)
+    chosen = own(pack)
+    return _with_models(chosen.family, chosen.learned, PULLED) or chosen if has_target else chosen
 
 
-def _two_stages(
-    recipe: Recipe, models: Mapping[ReadingOrder, Any], candidates: CandidateSource, context: str
-) -> tuple[Scorer, CandidateSource]:
-    """A causal target, and candidates of the pack's models and its own that the pack's forward model has scored."""
-    if recipe.target is None:
-        raise ValueError("two stages need a target")
-    words = models[ReadingOrder.FORWARD].words
-    target = load_causal(recipe.target, context=context, words=words, dtype=_precision(recipe))
-    own = CandidateGenerator(
-        [target, *(models[order] for order in models if order is ReadingOrder.BACKWARD)], recipe.num_candidates
-    )
-    both = Merged([candidates, own], recipe.num_candidates)
-    return target, both if recipe.num_scored is None else CheaplyScored(both, models[ReadingOrder.FORWARD])
+def own(pack: Pack) -> ChainRecipe:
+    """The best recipe that a pack has all the models for."""
+    return _own(pack, Learned.ALL if CLASSIFIER in pack.parts else None)
 
 
-def _kernel(recipe: Recipe) -> Kernel:
-    if recipe.kernel is KernelName.PAPER:
-        return PaperKernel(recipe.num_scored)
-    return ExactKernel() if recipe.num_scored is None else TriesKernel(recipe.num_scored)
+def unguided(pack: Pack) -> ChainRecipe:
+    """The same without the classifier. It asks for words but hardly ever for fewer, which makes a sampler slow."""
+    return _own(pack, None)
 
 
-def _orders(recipe: Recipe) -> list[ReadingOrder]:
-    """The orders in which a recipe's language models read: the scorer's, and those of the proposers."""
-    return list(dict.fromkeys((ReadingOrder.FORWARD, *_PROPOSERS[recipe.generator])))
+def _own(pack: Pack, learned: Learned | None) -> ChainRecipe:
+    found = _with_models(Family.LSTM if "forward" in pack.parts else Family.XLNET, learned, None)
+    if found is None:
+        raise ValueError(f"no recipe has a prior of {learned} and no causal target")
+    return found
 
 
-def _precision(recipe: Recipe) -> torch.dtype | None:
-    """Draws from a distribution ask for scores that do not hang on the batch; a search takes the fastest."""
-    return torch.float32 if recipe.kernel is KernelName.EXACT else None
+def _with_models(family: Family, learned: Learned | None, target: str | None) -> ChainRecipe | None:
+    """The recipe with the paper's actions and these models."""
+    wanted = (family, learned, target, _PAPER_ACTIONS)
+    return next((one for one in CHAINS if (one.family, one.learned, one.target, one.actions) == wanted), None)
 
 
-def _language_models(recipe: Recipe, pack: Pack) -> Mapping[ReadingOrder, Any]:
-    """The scorer, which reads forward, and what else proposes."""
-    orders = _orders(recipe)
-    if recipe.family is Family.XLNET:
-        return load_readers(pack, orders, _precision(recipe))
-    if ReadingOrder.MASKED in orders:
-        raise InputError(f"an LSTM sees one side of a slot: recipe {recipe.name} has no masked generator; try x-mcmc")
-    return {order: load_lstm(pack, order.value) for order in orders}
-
-
-def _prior(recipe: Recipe, pack: Pack) -> Prior:
-    return UniformPrior() if recipe.learned is None else LearnedPrior(pack_classifier(pack), recipe.learned)
-
-
-def missing(recipe: Recipe, pack: Pack) -> list[str]:
-    """The models that a recipe needs and a pack lacks."""
-    if recipe.particles:
-        return [] if INFILLER in pack.parts else [INFILLER]
-    lacking = [] if recipe.learned is None or CLASSIFIER in pack.parts else [CLASSIFIER]
-    orders = _orders(recipe)
-    if recipe.family is Family.XLNET:
-        return [f"XLNet that reads {order.value}" for order in orders if part_for(pack, order) is None] + lacking
-    return [order.value for order in orders if order.value not in pack.parts] + lacking
+def gains_from_pulling(pack: Pack) -> bool:
+    """Whether the default recipe would be a better one if SmolLM2 were pulled."""
+    return not is_pulled(PULLED) and default(pack, has_target=True) != default(pack, has_target=False)

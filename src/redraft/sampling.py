@@ -1,4 +1,4 @@
-"""Draws from the target, not only the best sentence: what the exact kernel is for."""
+"""Samples from the target distribution, drawn with an exact kernel."""
 
 import secrets
 from collections import Counter
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from redraft import text
+from redraft import checks, text
 from redraft.errors import InputError
 from redraft.sampler import Chain, Revision, Sampler, State
 from redraft.sentence import FREE, Action, Constraints, Sentence
@@ -17,7 +17,7 @@ BURN_IN, THIN = 200, 10  # steps before the first draw, and between draws
 
 @dataclass(frozen=True)
 class Draw:
-    """A sentence that a chain was in. ``log_target`` is known up to a constant, the same for all draws."""
+    """A state of a chain. ``log_target`` is known up to a constant that is the same for all draws."""
 
     sentence: Sentence
     log_prob: float
@@ -32,7 +32,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Samples:
-    """Draws, chain by chain, how often each action was tried and accepted, and the seed that gives them again."""
+    """Draws, chain by chain, how often each action was tried and accepted, and the seed."""
 
     draws: tuple[Draw, ...]
     tried: dict[Action, int]
@@ -46,14 +46,14 @@ class Samples:
         return list(chains.values())
 
     def fills(self, constraints: Constraints, top: int = 5) -> list[list[tuple[str, float]]]:
-        """For each blank of a template, its most frequent fillings with their share of the draws."""
+        """The most frequent fillings of each blank of a template, with their share of the draws."""
         blanks = _blanks(constraints.start())
         counts = [Counter(text.detokenise(_filling(draw.sentence, blank)) for draw in self.draws) for blank in blanks]
         return [[(fill, count / len(self.draws)) for fill, count in one.most_common(top)] for one in counts]
 
 
 def _blanks(start: Sentence) -> list[int]:
-    """A blank is known by the part before it: the lock of the word that it follows, FREE for the very beginning."""
+    """The blanks, each identified by the lock of the word before it; FREE for the start of the sentence."""
     return [start.locks[gap - 1] if gap else FREE for gap, is_open in enumerate(start.open_gaps) if is_open]
 
 
@@ -78,14 +78,13 @@ def sample(
     seed: int | None = None,
     observe: Callable[[int], bool] | None = None,
 ) -> Samples:
-    """``num`` draws of each chain, one every ``thin`` steps, after ``burn_in`` steps that are thrown away."""
+    """``num`` draws of each chain, one every ``thin`` steps, after ``burn_in`` steps that are discarded."""
     for name, value, least in (("num", num, 1), ("burn_in", burn_in, 0), ("thin", thin, 1), ("chains", chains, 1)):
-        if value < least:
-            raise InputError(f"{name} must be at least {least}, not {value}")
-    if seed is not None and seed < 0:
-        raise InputError(f"the seed must not be negative, not {seed}")
+        checks.check_count(name, value, least)
+    if seed is not None:
+        checks.check_seed(seed)
     if not sampler.is_exact:
-        raise InputError("the paper's kernel is a search and has no samples to give; take the exact kernel")
+        raise InputError("the paper's kernel is a search and cannot draw samples; take the exact kernel")
     seed = secrets.randbits(32) if seed is None else seed
     members = [Chain(constraints, np.random.default_rng((seed, 0, c))) for c in range(chains)]
     kept: list[list[Draw]] = [[] for _ in members]

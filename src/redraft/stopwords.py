@@ -1,4 +1,4 @@
-"""Which words carry content."""
+"""Content words and function words."""
 
 import re
 

@@ -1,25 +1,29 @@
-"""The target distribution: what a chain is to draw from, as a value with a name.
+"""The target distribution: what chains draw from, as a value with a name.
 
-    log target(sentence) = power x log p(sentence) + soft scores + (0 where the hard constraints hold, else -inf)
+    log target(sentence) = power x log p(sentence) + soft scores + (0 if the hard constraints hold, else -inf)
 
-A penalty, a length preference, a taste for a word: whatever shapes the text belongs here, the same for every sentence.
+Everything that shapes the text belongs here: penalties, preferred lengths, preferred words.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from redraft import text
+from redraft import checks, text
 from redraft.errors import InputError
 from redraft.models.base import Scorer, Words
 from redraft.numerics import Array
-from redraft.sentence import clean, contains, num_words
+from redraft.phrases import clean, contains, lowered, num_words
 
 
 @dataclass(frozen=True)
 class SoftScore:
     """A log weight for every sentence, given its words.
+
+    >>> exclaim = redraft.SoftScore("exclaim", lambda words: 2.0 * (words[-1] == "!"))
+    >>> writer = redraft.load(soft=[exclaim])
 
     ``length`` is the number of words that it prefers; ``word`` is a word that it prefers, by ``weight`` nats.
     """
@@ -32,40 +36,78 @@ class SoftScore:
 
 
 def prefer(word: str, weight: float) -> SoftScore:
-    """Multiply the probability of sentences with a word or phrase by exp(weight); a negative one makes it rarer."""
-    if not np.isfinite(weight):
+    """Multiply the probability of sentences with a word or phrase by exp(weight). A negative weight makes it rarer.
+
+    >>> writer = redraft.load(soft=[redraft.prefer("river", 2.0)])
+    """
+    checks.check_text("a word that is preferred", word)
+    if not _is_number(weight):
         raise InputError(f"the weight of {word!r} must be a number, not {weight}")
     word = clean(word, "a word that is preferred")
-    wanted = [part.lower() for part in text.tokenise(word)]
+    wanted = tuple(lowered(text.tokenise(word)))
     if not wanted:
         raise InputError("a word that is preferred must not be empty")
-
-    def log_weight(words: Words) -> float:
-        return weight * contains([w.lower() for w in words], wanted)
-
-    return SoftScore(f"prefer {word}={weight:g}", log_weight, word=word, weight=weight)
+    return SoftScore(f"prefer {word}={weight:g}", _Preference(wanted, weight), word=word, weight=weight)
 
 
 def prefer_length(words: int, strength: float = 0.5) -> SoftScore:
-    """Divide the probability by exp(strength) for every word that a sentence is longer or shorter."""
-    if words < 1 or not (strength >= 0 and np.isfinite(strength)):
+    """Divide the probability by exp(strength) for every word that a sentence is longer or shorter.
+
+    >>> writer = redraft.load(soft=[redraft.prefer_length(12)])
+    """
+    if not (_is_number(words) and words >= 1 and _is_number(strength) and strength >= 0):
         raise InputError(f"a length must be at least 1 and its strength at least 0, not {words} and {strength}")
-    return SoftScore(f"length {words}~{strength:g}", lambda given: -strength * abs(num_words(given) - words), words)
+    return SoftScore(f"length {words}~{strength:g}", _PreferredLength(words, strength), words)
 
 
 def penalise_repetition(strength: float) -> SoftScore:
-    """Divide the probability by exp(strength) for every time that a word of some weight comes again.
+    """Divide the probability by exp(strength) every time that a word of more than three letters is repeated.
 
-    Words of up to three letters and punctuation are left out: good sentences repeat "the" and ",".
+    >>> writer = redraft.load(soft=[redraft.penalise_repetition(1.0)])
+
+    Shorter words and punctuation are left out: good sentences repeat "the" and ",".
     """
-    if not (strength >= 0 and np.isfinite(strength)):
+    if not (_is_number(strength) and strength >= 0):
         raise InputError(f"a repetition penalty must be a number of at least 0, not {strength}")
+    return SoftScore(f"repetition {strength:g}", _RepetitionPenalty(strength))
 
-    def log_weight(words: Words) -> float:
-        weighty = [word.lower() for word in words if len(word) > 3 and text.is_word(word)]
-        return -strength * (len(weighty) - len(set(weighty)))
 
-    return SoftScore(f"repetition {strength:g}", log_weight)
+# Classes and not closures, so that a writer with soft scores can be pickled.
+@dataclass(frozen=True)
+class _Preference:
+    wanted: Words
+    weight: float
+
+    def __call__(self, words: Words) -> float:
+        return self.weight * contains(lowered(words), self.wanted)
+
+
+@dataclass(frozen=True)
+class _PreferredLength:
+    length: int
+    strength: float
+
+    def __call__(self, words: Words) -> float:
+        return -self.strength * abs(num_words(words) - self.length)
+
+
+@dataclass(frozen=True)
+class _RepetitionPenalty:
+    strength: float
+
+    def __call__(self, words: Words) -> float:
+        long = [word.lower() for word in words if len(word) > 3 and text.is_word(word)]
+        return -self.strength * (len(long) - len(set(long)))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def power_of(temperature: float) -> float:
+    """The power of the target at a temperature."""
+    checks.check_positive("the temperature", temperature)
+    return 1 / temperature
 
 
 @dataclass(frozen=True)
@@ -87,13 +129,14 @@ class Target:
 
     @property
     def length(self) -> int | None:
-        """The number of words that is wished for; None for any."""
+        """The preferred number of words; None for any."""
         return min((score.length for score in self.soft if score.length is not None), default=None)
 
     def cost(self, log_prob: float, log_target: float, num_words: int) -> float:
-        """What the best sentence has least of: the model's part a word, or long ones would lose; soft scores whole.
+        """Ranking cost, lower is better.
 
-        A wish for a length that was shared out among the words would be too weak to be heard.
+        The model's part is per word, or long sentences would always lose. Soft scores count in full: divided by the
+        number of words, a preferred length would have too little effect.
         """
         if log_target == -np.inf:
             return np.inf

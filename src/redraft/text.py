@@ -1,9 +1,9 @@
 """Words and natural text: tokenise, detokenise, render.
 
 A sentence inside redraft is a sequence of words with punctuation apart (``the doctor 's view ,``). This module is
-the only place that knows how such words are written by people (``the doctor's view,``).
+the only place that knows how people write such words (``the doctor's view,``).
 
-Two laws hold for every text, whatever is in it (tests/test_text.py):
+Two laws hold for every text (tests/test_text.py):
 
 * ``"".join(tokenise(text))`` is the text without its white space: nothing is lost or changed;
 * ``tokenise(detokenise(words)) == words`` for all words that ``tokenise`` can give.
@@ -14,13 +14,13 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-# Everything that may stand inside a word. The negative form keeps combining marks, emoji joiners and every script's
+# Everything that may be inside a word. The negative form keeps combining marks, emoji joiners and every script's
 # letters together, which \w does not. U+02BC is how some newspapers write the apostrophe.
 _PUNCTUATION = r"""!-/:-@\[-^`{-~\u00a1\u00ab\u00bb\u00bf\u02bc\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011"""
 _LETTER = rf"[^\s{_PUNCTUATION}]"
 _APOSTROPHE = "['\u2019\u02bc]"
 _CLITIC = rf"{_APOSTROPHE}(?:s|t|re|ve|ll|m|d)(?!{_LETTER})"
-# What holds two parts of a word together: o'clock, two-thirds, AT&T, key=value, Ke$ha ("US$5" are two), http://a.b
+# What joins two parts of a word: o'clock, two-thirds, AT&T, key=value, Ke$ha ("US$5" are two), http://a.b
 _JOINT = rf"(?:(?!{_CLITIC}){_APOSTROPHE}|[-./,:&@+=\u2010\u2011]|\$(?=[A-Za-z])|://)"
 _ABBREVIATIONS = (
     "Mr Mrs Ms Dr St Lt Col Gen Maj Sgt Capt Cpl Pvt Adm Gov Sen Sens Rep Reps Rev Hon Prof Pres "
@@ -53,7 +53,7 @@ _IS_CLITIC = re.compile(rf"{_CLITIC}$", re.IGNORECASE)
 
 @lru_cache(maxsize=1 << 18)
 def _tokenise_chunk(chunk: str) -> tuple[str, ...]:
-    """Split what stands between two spaces."""
+    """Split the text between two spaces."""
     return tuple(part for token in _TOKEN.findall(chunk) for part in _split_run_on(token))
 
 
@@ -65,7 +65,7 @@ def _split_run_on(token: str) -> tuple[str, ...]:
 
 
 def tokenise(text: str) -> list[str]:
-    """Split natural text into words; punctuation and clitics ('s, 't, 'll) stand alone."""
+    """Split natural text into words. Punctuation and clitics ('s, 't, 'll) are words of their own."""
     return [word for chunk in text.split() for word in _tokenise_chunk(chunk)]
 
 
@@ -76,20 +76,20 @@ def is_word(token: str) -> bool:
 
 
 def is_clitic(token: str) -> bool:
-    """Whether a token leans on the word before it: 's, 't, 'll."""
+    """Whether a token attaches to the word before it: 's, 't, 'll."""
     return _IS_CLITIC.match(token) is not None
 
 
 def is_negation(token: str) -> bool:
-    """Whether a token makes another word of the one before it: won't."""
+    """Whether a token turns the word before it into another one: won't."""
     return token.lower() in ("'t", "\u2019t", "\u02bct")
 
 
 class _Spacing:
-    """Decides, from left to right, whether a word stands right after the word before it."""
+    """Decides, from left to right, whether a word follows the one before it without a space."""
 
     def __init__(self) -> None:
-        self._open: set[str] = set()  # the straight quotes that are open now
+        self._open: set[str] = set()  # the straight quotes that are open
         self._glue_next = False
 
     def glue(self, previous: str | None, word: str) -> bool:
@@ -115,7 +115,7 @@ class _Spacing:
 
 
 def detokenise(words: Sequence[str]) -> str:
-    """Write words as people do, with a space only where one belongs. Does not change a letter."""
+    """Write words as people do, with spaces only where they belong. No letter is changed."""
     if not words:
         return ""
     spacing = _Spacing()
@@ -123,7 +123,7 @@ def detokenise(words: Sequence[str]) -> str:
     chunks: list[list[str]] = [[words[0]]]
     for previous, word in itertools.pairwise(words):
         glued = spacing.glue(previous, word)
-        # A space is left out only where reading the text again gives the same words.
+        # A space is left out only if tokenising the text gives the same words again.
         if glued and list(_tokenise_chunk("".join([*chunks[-1], word]))) == [*chunks[-1], word]:
             chunks[-1].append(word)
         else:
@@ -132,7 +132,7 @@ def detokenise(words: Sequence[str]) -> str:
 
 
 def spans(words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where each word starts and ends in the detokenised text."""
+    """Start and end of each word in the detokenised text."""
     shown, at, found = detokenise(words), 0, []
     for word in words:
         at += shown[at:].startswith(" ")
@@ -142,17 +142,17 @@ def spans(words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def capitalise(word: str) -> str:
-    """The word as it opens a sentence: only its first letter changes, that of ``iPhone`` too."""
+    """The word at the start of a sentence: its first letter is capitalised, that of ``iPhone`` too."""
     return word[:1].upper() + word[1:] if len(word[:1].upper()) == 1 else word
 
 
 def opening(words: Iterable[str]) -> int | None:
-    """Index of the word that a sentence capitalises: the first that is more than punctuation."""
+    """Index of the word that is capitalised in a sentence: the first that is more than punctuation."""
     return next((i for i, word in enumerate(words) if is_word(word)), None)
 
 
 def surface(words: Sequence[str]) -> list[str]:
-    """The words as a reader sees them: the opening word capitalised. Models score these."""
+    """The words as a reader sees them: the first word capitalised. Models score these."""
     shown = list(words)
     first = opening(words)
     if first is not None:
@@ -161,5 +161,5 @@ def surface(words: Sequence[str]) -> list[str]:
 
 
 def render(words: Sequence[str]) -> str:
-    """Natural text of a sentence."""
+    """The natural text of a sentence."""
     return detokenise(surface(words))

@@ -100,7 +100,7 @@ CASES = {
     "any order": Constraints(("to", "us"), order=Order.ANY, max_words=4),
     "any order, shared start": Constraints(("toward", "to us"), order=Order.ANY, max_words=5),
     "phrase": Constraints(("us to",), max_words=5),
-    "ban and minimum": Constraints(("us",), banned=("to",), min_words=2, max_words=5),
+    "ban and minimum": Constraints(("us",), ban=("to",), min_words=2, max_words=5),
     "template": Constraints(template="us ___ to ___ .", max_words=6),
     "open template": Constraints(template="___ toward ___", max_words=5),
 }
@@ -145,7 +145,7 @@ def test_every_particle_meets_every_constraint(
     num_given = sum(len(keyword.split()) for keyword in keywords)
     try:
         constraints = Constraints(
-            tuple(keywords), order=order, banned=tuple(banned), min_words=more, max_words=num_given + more + 1 + spare
+            tuple(keywords), order=order, ban=tuple(banned), min_words=more, max_words=num_given + more + 1 + spare
         )
     except ConstraintError:
         return

@@ -22,7 +22,7 @@ CASES = {
     "twice": Constraints(("us", "us"), max_words=4),
     "any order": Constraints(("to", "us"), order=Order.ANY, max_words=4),
     "phrase": Constraints(("us to",), max_words=4),
-    "ban and minimum": Constraints(("us",), banned=("to",), min_words=2, max_words=5),
+    "ban and minimum": Constraints(("us",), ban=("to",), min_words=2, max_words=5),
     "template": Constraints(template="us ___ to ___ .", max_words=6),
     "open template": Constraints(template="___ toward ___", max_words=4),
 }

@@ -13,7 +13,7 @@ TABLE = [
     ("The doctors went home .", Constraints(("doctor", "home")), 0, [0, 1], 0),  # an inflected form is another word
     ("Credit of a card .", Constraints(("credit card",)), 0, [0], 0),  # a phrase stays together
     ("The doctor went home", Constraints(("doctor",)), 1, [1], 0),  # no ending
-    ("The old doctor went .", Constraints(("doctor",), banned=("old",)), 1, [1], 0),
+    ("The old doctor went .", Constraints(("doctor",), ban=("old",)), 1, [1], 0),
     ("word " * 40 + "doctor .", Constraints(("doctor",)), 1, [1], 0),  # too long, and yet the word is there
     ("He left , they say , at dawn .", Constraints(template="He left ___ , at dawn ."), 1, [1, 1], 1),
     ("He left .", Constraints(template="He left ___ , ___"), 0, [1, 0], 0),

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from redraft import recipes
+from redraft.assemble import build
 from redraft.diagnostics import _arviz, diagnose, plot, series
 from redraft.errors import InputError
 from redraft.models.pack import Pack
@@ -157,7 +158,7 @@ def test_a_long_sentence_stays_finite(tiny_pack: Pack) -> None:
     constraints = Constraints(template=template, max_words=520)
     assert len(constraints.start()) > 490
     for kernel in ("paper", "exact"):
-        sampler = recipes.build(recipes.recipe("l-mcmc", num_candidates=5, kernel=kernel), tiny_pack)
+        sampler = build(recipes.recipe("l-mcmc", num_candidates=5, kernel=kernel), tiny_pack)
         chain = Chain(constraints, np.random.default_rng(0))
         states = sampler.init([chain])
         for _ in range(6):
@@ -174,7 +175,7 @@ def test_one_or_two_threads_give_the_same_chain(tiny_pack: Pack, kernel: str) ->
     try:
         for count in (1, 2):
             torch.set_num_threads(count)
-            sampler = recipes.build(recipes.recipe("l-mcmc", num_candidates=8, kernel=kernel), tiny_pack)
+            sampler = build(recipes.recipe("l-mcmc", num_candidates=8, kernel=kernel), tiny_pack)
             chain = Chain(Constraints(keywords=("dog", "sea")), np.random.default_rng(4))
             states, words = sampler.init([chain]), []
             for _ in range(25):

@@ -21,7 +21,7 @@ _CASES = {
     "a keyword twice": Constraints(keywords=("a", "a"), max_words=4, endings=()),
     "a phrase": Constraints(keywords=("a b", "c"), max_words=5, endings=()),
     "any order": Constraints(keywords=("a b", "c", "d"), max_words=5, endings=(), order=Order.ANY),
-    "banned words": Constraints(keywords=("a",), banned=("b", "c d"), max_words=4, endings=()),
+    "banned words": Constraints(keywords=("a",), ban=("b", "c d"), max_words=4, endings=()),
     "template": Constraints(template="a ___ b ___ c", max_words=5, endings=()),
     "template with open ends": Constraints(template="___ b ___", max_words=4, endings=()),
     "endings": Constraints(keywords=("a",), max_words=4, endings=("c", "d")),
@@ -141,7 +141,7 @@ def test_log_acceptance_is_the_brute_force_ratio() -> None:
         move = Move(list(Action)[row], position)
         word = rng.choice(choices(state.sentence, move, constraints, _WORDS.split()))
         word = None if word is None else str(word)
-        (proposal,) = sampler.propose([chain], [state], [table], [move], [() if word is None else (word,)])
+        (proposal,) = sampler.weigh([chain], [state], [table], [move], [() if word is None else (word,)])
         assert proposal is not None
         new = sampler.read([chain], [state.sentence.apply(proposal.edit)])[0]
         back_table = sampler.log_priors([chain], [new.sentence])[0]

@@ -165,7 +165,7 @@ def enumerate_chain(sampler: Sampler, constraints: Constraints, words: Sequence[
         for position in np.flatnonzero(np.isfinite(table[ROW[action]]))
         for tries in tries_of(state.sentence, Move(action, int(position)), constraints, words, num_tries)
     ]
-    proposals = sampler.propose(
+    proposals = sampler.weigh(
         [chain] * len(cells),
         [states[i] for i, _, _ in cells],
         [tables[i] for i, _, _ in cells],

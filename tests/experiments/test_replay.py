@@ -48,7 +48,7 @@ def test_a_trace_gives_the_sentences_of_its_chain(tiny_pack: Pack, recipe: str, 
 
 def test_a_trace_sets_out_from_the_first_draft(tiny_pack: Pack, causal_folder: Path) -> None:
     constraints = Constraints(("dog", "sea"))
-    writer = redraft.load(str(tiny_pack.folder), target=str(causal_folder), num_candidates=10, num_scored=5)
+    writer = redraft.load(str(tiny_pack.folder), target=str(causal_folder), candidates=10, scored=5)
     (draft,) = writer.write(constraints, Settings(10, seed=2))
     assert draft.start != constraints.start()
     _check(draft, constraints)

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from redraft import batch
+from redraft.assemble import build
+from redraft.chain_writer import ChainWriter as Writer
 from redraft.errors import InputError, OutputError, PackError
 from redraft.experiments import judge_scores, result, systems
 from redraft.experiments.config import ReproduceConfig
@@ -22,9 +24,8 @@ from redraft.experiments.systems import HUMAN, UNAVAILABLE, ComparedSystem
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES, pull
 from redraft.models.xlnet.files import save_xlnet
-from redraft.recipes import build, recipe
+from redraft.recipes import recipe
 from redraft.training.parts import Additions, add_parts
-from redraft.writer import Writer
 from tests.experiments.conftest import Quiet
 from tests.models.making import make_model, make_tokenizer, make_wheels, write_gguf
 from tests.xlnets import make_network, make_pieces

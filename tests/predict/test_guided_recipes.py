@@ -25,7 +25,7 @@ def guided(tiny_pack: Pack, network: XlnetTokenClassifier, pieces: Path, tmp_pat
 @pytest.mark.parametrize("kernel", ["paper", "exact"])
 @pytest.mark.parametrize("recipe", [None, "l-mcmc-c-positions", "l-mcmc-c-actions"])
 def test_guided_drafts(guided: Path, recipe: str | None, kernel: str) -> None:
-    writer = redraft.load(str(guided), recipe, num_candidates=5, kernel=kernel)
+    writer = redraft.load(str(guided), recipe, candidates=5, kernel=kernel)
     assert writer.recipe.name == (recipe or "l-mcmc-c")
     draft = writer.generate("dog", "sea", settings=Settings(steps=15, seed=1))
     assert draft.constraints_met

@@ -123,7 +123,7 @@ def test_it_trains_and_guides_from_a_pack(made_corpus: Path, tiny_pack: Pack, tm
     ):
         shown = CliRunner().invoke(explain, ["the dog", *arguments])
         assert shown.exit_code == 0, shown.output
-    writer = redraft.load(str(pack.folder), num_candidates=3, recipe="l-mcmc-c")
+    writer = redraft.load(str(pack.folder), candidates=3, recipe="l-mcmc-c")
     assert writer.generate("dog", settings=redraft.Settings(steps=5, seed=1)).constraints_met
 
 

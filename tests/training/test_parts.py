@@ -116,11 +116,11 @@ def test_readers_take_the_precision_that_was_asked_for(whole: Pack, monkeypatch:
         reader = load_readers(whole, [ReadingOrder.FORWARD])[ReadingOrder.FORWARD]
         assert isinstance(reader, XlnetReader)
         assert reader.network.lm_loss.bias.dtype == getattr(torch, precision)
-        writer = redraft.load(str(whole.folder), "x-mcmc-c", num_candidates=5)
+        writer = redraft.load(str(whole.folder), "x-mcmc-c", candidates=5)
         draft = writer.generate("dog", settings=Settings(steps=5))
         assert draft.constraints_met
         assert ("|precision:bfloat16|" in draft.signature) == (precision == "bfloat16")
-    exact = redraft.load(str(whole.folder), "x-mcmc", num_candidates=5, kernel="exact")
+    exact = redraft.load(str(whole.folder), "x-mcmc", candidates=5, kernel="exact")
     assert exact.sampler.target.scorer.precision == "float32"  # its scores must not hang on the batch
     monkeypatch.setenv(PRECISION, "half")
     with pytest.raises(InputError, match="REDRAFT_PRECISION=half is no precision"):
@@ -129,7 +129,7 @@ def test_readers_take_the_precision_that_was_asked_for(whole: Pack, monkeypatch:
 
 @pytest.mark.parametrize("recipe", ["x-mcmc", "x-mcmc-c", "l-mcmc-c"])
 def test_every_recipe_works_from_the_pack(whole: Pack, recipe: str) -> None:
-    writer = redraft.load(str(whole.folder), recipe, num_candidates=5)
+    writer = redraft.load(str(whole.folder), recipe, candidates=5)
     draft = writer.generate("dog", "fine-tuning", settings=Settings(steps=12, seed=1))
     assert draft.constraints_met
     assert draft.text == writer.generate("dog", "fine-tuning", settings=Settings(steps=12, seed=1)).text
@@ -148,12 +148,12 @@ def test_every_generator_on_the_command_line(whole: Pack, generator: str) -> Non
 
 
 def test_the_exact_kernel_takes_the_masked_generator(whole: Pack) -> None:
-    writer = redraft.load(str(whole.folder), "x-mcmc-c", num_candidates=4, kernel="exact", generator="masked")
+    writer = redraft.load(str(whole.folder), "x-mcmc-c", candidates=4, kernel="exact", generator="masked")
     assert writer.generate("dog", settings=Settings(steps=12, seed=4)).constraints_met
 
 
 def test_generators_propose_what_their_models_say(whole: Pack) -> None:
-    from redraft import recipes
+    from redraft import assemble, recipes
     from redraft.revise.candidates import slot_of
     from redraft.sentence import Action, Constraints
 
@@ -167,7 +167,7 @@ def test_generators_propose_what_their_models_say(whole: Pack) -> None:
     dists["both"] = dists["forward"] + dists["backward"]
     words = readers[ReadingOrder.FORWARD].words
     for name, dist in dists.items():
-        sampler = recipes.build(recipes.recipe("x-mcmc", generator=name, num_candidates=3), whole)
+        sampler = assemble.build(recipes.recipe("x-mcmc", generator=name, num_candidates=3), whole)
         generator = sampler._candidates
         readings = [proposer.read([slot.words], [None]) for proposer in generator.readers]
         found = generator.candidates([sentence], [slot], [constraints], readings)[0].words
@@ -195,7 +195,7 @@ def test_models_of_one_order_each(tiny_pack: Pack, pieces: Path, tmp_path: Path)
     pack = add_parts(tiny_pack, tmp_path / "pack", added, _SETS)
     assert {"xlnet-forward", "xlnet-backward"} <= set(pack.parts)
     assert set(pack.card["xlnet-forward"]["nll"]["some"]) == {"forward"}
-    writer = redraft.load(str(pack.folder), "x-mcmc", num_candidates=4)
+    writer = redraft.load(str(pack.folder), "x-mcmc", candidates=4)
     assert writer.generate("dog", settings=Settings(steps=8, seed=1)).constraints_met
     with pytest.raises(PackError, match="no XLNet that reads masked"):
         redraft.load(str(pack.folder), "x-mcmc", generator="masked")
@@ -218,7 +218,7 @@ def test_two_models_for_one_order_are_refused_unless_it_is_said_which(
     assert not (tmp_path / "pack").exists()
     pack = add_parts(tiny_pack, tmp_path / "pack", Additions([f"forward={one}", f"backward={two}"]), _SETS)
     assert pack.parts["xlnet-forward"]["orders"] == ["forward"]
-    assert redraft.load(str(pack.folder), "x-mcmc", num_candidates=3)
+    assert redraft.load(str(pack.folder), "x-mcmc", candidates=3)
 
 
 def test_a_new_model_takes_over_what_it_reads(whole: Pack, pieces: Path, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_another_vocabulary_has_a_file_of_its_own(whole: Pack, xlnet: Path, made
     pack = add_parts(whole, tmp_path / "pack", Additions([str(tmp_path / "other")]), {})
     assert pack.parts["xlnet"]["pieces"] != pack.parts["classifier"]["pieces"]
     assert len(list(pack.folder.glob("*.model"))) == 2
-    assert redraft.load(str(pack.folder), "x-mcmc-c", num_candidates=3)
+    assert redraft.load(str(pack.folder), "x-mcmc-c", candidates=3)
     back = add_parts(pack, tmp_path / "back", Additions([str(xlnet)]), {})
     assert len(list(back.folder.glob("*.model"))) == 1
     assert back.fingerprint == whole.fingerprint
@@ -314,7 +314,7 @@ def test_any_encoder_guides_any_language_model(whole: Pack, tmp_path: Path) -> N
     expected = load_classifier(tmp_path / "bert").log_probs([("the", "dog", ".")])[0]
     assert np.allclose(pack_classifier(pack).log_probs([("the", "dog", ".")])[0], expected, atol=1e-2)
     for recipe in ("x-mcmc-c", "l-mcmc-c"):
-        writer = redraft.load(str(pack.folder), recipe, num_candidates=3)
+        writer = redraft.load(str(pack.folder), recipe, candidates=3)
         assert writer.generate("dog", settings=Settings(steps=5, seed=1)).constraints_met
 
 

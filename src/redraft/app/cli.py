@@ -28,6 +28,7 @@ _SECTIONS = {
     "Models": {
         "pull": "redraft.app.pull:pull",
         "packs": "redraft.app.packs:packs",
+        "recipes": "redraft.app.recipes:recipes",
         "synthesize": "redraft.app.synthesize:synthesize",
         "train": "redraft.app.train:train",
     },

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from redraft.app.live import LiveLine
 from redraft.app.options import Options
+from redraft.chain_writer import ChainWriter as Writer
 from redraft.errors import InputError
 from redraft.interrupt import stop_on_interrupt
 from redraft.records import constraints_of
 from redraft.sampling import Samples, sample
 from redraft.sentence import Constraints
-from redraft.writer import Writer
 
 
 class Drawn(NamedTuple):

@@ -11,8 +11,9 @@ from redraft.app.sections import HOW, MODELS, OUTPUT, SAMPLING, WHAT, Command, o
 from redraft.errors import InputError
 
 if TYPE_CHECKING:
-    from redraft.drafts import Author, Settings
+    from redraft.drafts import Settings
     from redraft.target import SoftScore
+    from redraft.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -53,19 +54,19 @@ class Options:
 
         return Settings(self.steps, self.chains, self.num, self.seed, self.time_limit)
 
-    def writer(self, *, many_steps: bool = False) -> "Author":
+    def writer(self, *, many_steps: bool = False) -> "Writer":
         """Load the writer. ``many_steps`` prefers the pack's own, faster language models, unless others are named."""
         from redraft import load, recipes
-        from redraft.models.pack import DEFAULT, open_pack
-        from redraft.models.pull import is_pulled
+        from redraft.assemble import opened
+        from redraft.models.pack import DEFAULT
 
         if not self.temperature > 0:
             raise InputError(f"--temperature must be above 0, not {self.temperature}")
         recipe = self.recipe
         if recipe is None and self.target is None:
-            pack = open_pack(self.pack or DEFAULT)
-            recipe = recipes.unguided(pack) if many_steps else recipes.default(pack)
-            if recipe.startswith("l-mcmc") and not many_steps and not is_pulled(recipes.PULLED):
+            pack = opened(self.pack or DEFAULT)
+            recipe = (recipes.unguided(pack) if many_steps else recipes.default(pack)).name
+            if not many_steps and recipes.gains_from_pulling(pack):
                 print(
                     f"redraft: written by the small models of pack {pack.name}; for better text: "
                     f"redraft pull {recipes.PULLED}",
@@ -74,13 +75,13 @@ class Options:
         return load(
             self.pack or DEFAULT,
             recipe,
-            num_candidates=self.candidates,
-            num_scored=self.scored,
+            candidates=self.candidates,
+            scored=self.scored,
             target=self.target,
             context=self.context,
             kernel=self.kernel,
             generator=self.generator,
-            power=1 / self.temperature,
+            temperature=self.temperature,
             soft=self._soft(),
             style=self.style,
             particles=self.particles,

@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 from redraft import batch
 from redraft.batch import Input, key_of
-from redraft.drafts import Author, Settings
+from redraft.drafts import Settings
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.outputs import SystemOutput, output_of, records_of
 from redraft.experiments.config import ReproduceConfig
 from redraft.experiments.inputs import TestSets
 from redraft.experiments.systems import SYSTEMS, open_system, steps_of
 from redraft.models.pack import Pack
+from redraft.writer import Writer
 
 OutputRecord = Mapping[str, Any]
 
@@ -63,19 +64,19 @@ def write_missing(
 ) -> bool:
     """Write missing outputs, opening each system at most once; returns False if stopped."""
     for name in dict.fromkeys(job.system for job in jobs):
-        author: Author | None = None
+        writer: Writer | None = None
         for job in (one for one in jobs if one.system == name):
             path = config.outputs(job.system, job.set)
-            author = author or open_system(SYSTEMS[name], pack)
+            writer = writer or open_system(SYSTEMS[name], pack)
             if not _left(sets[job.set], kept := _peek(path)):
-                batch.refuse_other_settings(author, config.settings(steps_of(SYSTEMS[name])), kept, path)
-            elif not _write_set(config, author, sets[job.set], job, listener):
+                batch.refuse_other_settings(writer, config.settings(steps_of(SYSTEMS[name])), kept, path)
+            elif not _write_set(config, writer, sets[job.set], job, listener):
                 return False
     return True
 
 
 def _write_set(
-    config: ReproduceConfig, author: Author, inputs: Sequence[Input], job: Job, listener: ProgressListener
+    config: ReproduceConfig, writer: Writer, inputs: Sequence[Input], job: Job, listener: ProgressListener
 ) -> bool:
     path, settings = config.outputs(job.system, job.set), config.settings(steps_of(SYSTEMS[job.system]))
     try:
@@ -96,10 +97,10 @@ def _write_set(
         reported = 0
 
     with batch.results(path) as (file, kept):
-        batch.refuse_other_settings(author, settings, kept, path)
+        batch.refuse_other_settings(writer, settings, kept, path)
         left = _left(inputs, kept)
         listener.say(f"{job.system} on {job.set}: {len(left)} of {len(inputs)} inputs")
-        return batch.work(author, settings, left, file, trace=True, goes_on=advance, done=done)
+        return batch.work(writer, settings, left, file, trace=True, goes_on=advance, done=done)
 
 
 def _left(inputs: Sequence[Input], kept: Iterable[OutputRecord]) -> list[Input]:

@@ -8,15 +8,14 @@ marked as unavailable.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from redraft import recipes
+from redraft import recipes, systems
 from redraft.batch import Input
-from redraft.drafts import Author
 from redraft.errors import InputError, PackError
 from redraft.evaluation.outputs import SystemOutput, output_of
 from redraft.experiments import paper_values as paper
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES, is_pulled
-from redraft.writer import open_author
+from redraft.writer import Shaping, Writer
 
 UNAVAILABLE = "unavailable"
 HUMAN, TEMPLATE = "human", "template"
@@ -39,7 +38,7 @@ class ComparedSystem:
     recipe: str | None = None
     pack: str | None = None
     most_keywords: int | None = None
-    open: Callable[[Pack], Author] | None = None
+    open: Callable[[Pack], Writer] | None = None
     derive: Callable[[Sequence[Input]], list[SystemOutput]] | None = None
     is_judged: bool = True
 
@@ -111,15 +110,15 @@ def absence(system: ComparedSystem, pack: Pack) -> str | None:
         own = _pack_of(system, pack)
     except PackError as error:
         return f"{UNAVAILABLE}: {str(error).partition(';')[0]}"
-    missing = recipes.missing(recipe, own)
+    missing = systems.system(recipe.name).missing(own)
     return f"{UNAVAILABLE}: pack {own.name} has no {' and no '.join(missing)}" if missing else None
 
 
-def open_system(system: ComparedSystem, pack: Pack) -> Author:
+def open_system(system: ComparedSystem, pack: Pack) -> Writer:
     """Load the models of a system."""
     if system.open is not None:
         return system.open(pack)
-    return open_author(_pack_of(system, pack), recipes.recipe(system.recipe or system.name))
+    return systems.system(system.recipe or system.name).open(_pack_of(system, pack), Shaping())
 
 
 def _pack_of(system: ComparedSystem, pack: Pack) -> Pack:

@@ -1,7 +1,7 @@
-"""The token classifier: what each word of a draft needs, and whether words are missing before it.
+"""The token classifier: how each word of a draft should be revised, and whether words are missing before it.
 
-A folder holds one as transformers saves it: ``config.json``, ``model.safetensors`` and the tokenizer's files. A
-compact XLNet runs without transformers; every other encoder that it can load as a token classifier runs with it.
+It is stored in a folder as transformers saves it: ``config.json``, ``model.safetensors`` and the tokenizer's files. A
+compact XLNet runs without transformers; any other token classifier runs with it.
 """
 
 import json
@@ -32,13 +32,13 @@ from redraft.synthesis.labels import Label
 LABELS = tuple(label.name.lower() for label in Label)  # the columns of every result
 CLASSIFIER = "classifier"  # the part of a pack
 OVER_READINGS, READERS = "redraft-xlnet-over-lstm", "readers_sha256"  # in the configuration of redraft.predict.readings
-_KEPT = 8192  # sentences that are remembered
+_KEPT = 8192  # sentences in the cache
 _BATCH_PIECES = 4096
 _MIN_FILL = 0.8  # shortest over longest sentence of a call: bounds what padding costs
 
 
 class Classifier:
-    """Gives each word its labels' probabilities. The first sub-token stands for the word, as in the paper."""
+    """Label probabilities of each word. The first sub-token represents the word, as in the paper."""
 
     def __init__(self, network: nn.Module, splitter: Splitter):
         self.network, self.splitter = network.eval(), splitter
@@ -46,9 +46,9 @@ class Classifier:
         self._seen: OrderedDict[Words, Array] = OrderedDict()
 
     def log_probs(self, sentences: Sequence[Words]) -> list[Array]:
-        """For each sentence [words + 1, labels]: a row a word, the last one for the end of the sentence.
+        """For each sentence [words + 1, labels]: one row per word, the last one for the end of the sentence.
 
-        A sentence that was seen before, in this call or lately, is not computed again.
+        Results are cached: a recent sentence is not computed again.
         """
         unknown = [words for words in dict.fromkeys(sentences) if words not in self._seen]
         found = dict(zip(unknown, self._compute(unknown), strict=True))
@@ -77,7 +77,7 @@ class Classifier:
 
 
 def groups(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indices of sentences to compute together: alike in length, and not too many pieces."""
+    """Indices of sentences to compute together: of similar length, and not too many pieces."""
     group: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if group:
@@ -102,7 +102,7 @@ def padded(rows: Sequence[Sequence[int] | NDArray[Any]], padding: int) -> tuple[
 
 
 class HubNetwork(nn.Module):
-    """A token classifier of transformers with the call of our own."""
+    """A token classifier of transformers behind the interface of ours."""
 
     def __init__(self, model: Any, tokenizer: Any):
         super().__init__()
@@ -124,9 +124,9 @@ def pack_classifier(pack: Pack) -> Classifier:
 
 
 def load_classifier(folder: Path, pieces: Path | None = None, pack: Pack | None = None) -> Classifier:
-    """Load a classifier from a folder, checked before any work; ``pieces`` if its vocabulary is not in the folder.
+    """Load and check a classifier from a folder. ``pieces`` is its vocabulary, if that is not in the folder.
 
-    ``pack`` is the one whose LSTM models a classifier reads by, if it does; the default one if none is given.
+    ``pack`` has the LSTM models of a classifier that is built over some; the default pack if none is given.
     """
     config = read_config(folder)
     check_labels(folder, config)
@@ -175,7 +175,7 @@ def labels_of(config: dict[str, Any]) -> tuple[str, ...]:
 
 
 def check_labels(folder: Path, config: dict[str, Any]) -> None:
-    """Refuse a classifier of other labels."""
+    """Refuse a classifier with other labels."""
     names = labels_of(config)
     if names != LABELS:
         raise PackError(

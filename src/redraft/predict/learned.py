@@ -10,10 +10,10 @@ from redraft.numerics import Array, log_normalise, log_of, log_sum
 from redraft.predict.classifier import LABELS, Classifier
 from redraft.sentence import Action, Sentence
 
-# The actions that the classifier has labels for, the table's first rows. "Copy" is dropped: its mass never matters.
+# The actions that the classifier has labels for, the table's first rows. "Copy" is dropped: its mass is not needed.
 LABELLED = tuple(action for action in Action if action.value in LABELS)
 _SWAP = list(Action).index(Action.SWAP)
-_LOG_SWAP = float(np.log(0.1))  # the classifier knows nothing of swaps: they get a tenth of the mass of the rest
+_LOG_SWAP = float(np.log(0.1))  # the classifier has no label for swaps: they get a tenth of the other actions' mass
 
 
 class Learned(enum.Enum):
@@ -25,13 +25,13 @@ class Learned(enum.Enum):
 
 
 class LearnedPrior:
-    """Class probabilities of each (action, position), zero where nothing may be touched."""
+    """Class probabilities of each (action, position), zero for what is not legal."""
 
     def __init__(self, classifier: Classifier, learned: Learned = Learned.ALL):
         self._classifier, self._learned = classifier, learned
 
     def log_tables(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[Array]:
-        """One table [actions, positions] a sentence; one call of the classifier for the whole batch."""
+        """One table [actions, positions] for each sentence, with one call of the classifier for the whole batch."""
         found = self._classifier.log_probs([sentence.words for sentence in sentences])
         return [self._table(log_probs, allowed) for log_probs, allowed in zip(found, legal, strict=True)]
 
@@ -49,10 +49,10 @@ class LearnedPrior:
     def _reduced(self, table: Array, allowed: NDArray[np.bool_]) -> Array:
         rows = np.isfinite(table).any(1)
         result = table.copy()
-        if self._learned is Learned.POSITIONS:  # every action that is possible alike
+        if self._learned is Learned.POSITIONS:  # all possible actions have the same weight
             for row in np.flatnonzero(rows):
                 result[row] = log_normalise(table[row])
-        elif self._learned is Learned.ACTIONS:  # every position that is possible alike
+        elif self._learned is Learned.ACTIONS:  # all possible positions have the same weight
             for row in np.flatnonzero(rows):
                 result[row] = log_of(allowed[row]) + log_sum(table[row]) - np.log(allowed[row].sum())
         return result

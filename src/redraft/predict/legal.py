@@ -1,4 +1,4 @@
-"""What may be touched: the table of legal (action, position) pairs."""
+"""Which revisions are legal: a table of (action, position) pairs."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ ROW = {action: row for row, action in enumerate(Action)}
 def legal_table(sentence: Sentence, constraints: Constraints, actions: frozenset[Action]) -> NDArray[np.bool_]:
     """Rows are actions, columns positions; the last column is the end of the sentence.
 
-    No locked word is replaced or deleted, nothing goes into a closed gap, nothing is inserted at the length limit or
-    deleted while there are too few words, and no "'t" comes to stand right after a locked word.
+    No locked word is replaced or deleted. Nothing is inserted into a closed gap or at the length limit, nothing is
+    deleted while there are too few words, and no "'t" ends up right after a locked word.
     """
     size = len(sentence)
     table = np.zeros((len(ROW), size + 1), dtype=np.bool_)
@@ -34,7 +34,7 @@ def legal_table(sentence: Sentence, constraints: Constraints, actions: frozenset
 
 
 def _shields(sentence: Sentence) -> NDArray[np.bool_]:
-    """Free words between a locked word and a "'t", which would make another word of it: "can is 't"."""
+    """Free words between a locked word and a "'t", which would turn it into another word: "can is 't"."""
     before, after = (FREE, *sentence.locks), (*sentence.words[1:], "")
     return np.array(
         [

@@ -1,4 +1,4 @@
-"""Sentences in the sub-tokens of a classifier. A word's pieces do not hang on its neighbours: each is split once."""
+"""Sentences in the sub-tokens of a classifier. The pieces of a word do not depend on its neighbours."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,12 +19,12 @@ class HubPieces:
         self.size: int = len(tokenizer)
         begin, end = _either(tokenizer, "bos", "cls"), _either(tokenizer, "eos", "sep")
         if begin is None or end is None:
-            raise PackError("the tokenizer has no token for the begin or the end of a sentence")
+            raise PackError("the tokenizer has no token for the start or the end of a sentence")
         self.begin, self.end = begin, end
         self.padding: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end
 
     def split(self, word: str) -> tuple[int, ...]:
-        # The space marks the begin of a word to byte-level tokenizers; the others drop it.
+        # The space marks the start of a word for byte-level tokenizers; others drop it.
         ids = self._tokenizer.encode(" " + word, add_special_tokens=False)
         return tuple(ids) or (self._tokenizer.unk_token_id,)
 
@@ -35,7 +35,7 @@ def _either(tokenizer: Any, *names: str) -> int | None:
 
 
 class WordIds:
-    """A word-level vocabulary, each word its own piece. An unknown capitalised word is taken for its small form."""
+    """A word-level vocabulary: each word is one piece. An unknown capitalised word counts as its lower-case form."""
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary, self.size = vocabulary, len(vocabulary)
@@ -47,14 +47,14 @@ class WordIds:
 
 
 class Encoding(NamedTuple):
-    """A sentence in pieces, BOS and EOS included; ``firsts[i]`` is where word i begins, the last one is EOS."""
+    """A sentence in pieces, with BOS and EOS. ``firsts[i]`` is the first piece of word i; the last one is EOS."""
 
     ids: list[int]
     firsts: list[int]
 
 
 class PieceEncoder:
-    """Sentences in pieces, as a reader sees them: the opening word with its capital (``text.surface``)."""
+    """Sentences in pieces, as a reader sees them: the first word capitalised (``text.surface``)."""
 
     def __init__(self, splitter: Splitter):
         self.splitter = splitter
@@ -71,7 +71,7 @@ class PieceEncoder:
 
     def _split(self, word: str) -> tuple[int, ...]:
         if word not in self._known:
-            if len(self._known) > 1 << 18:  # a guard for servers that run for months
+            if len(self._known) > 1 << 18:  # bounds the memory of long-running servers
                 self._known.clear()
             self._known[word] = self.splitter.split(word)
         return self._known[word]

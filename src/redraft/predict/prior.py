@@ -1,4 +1,4 @@
-"""The prior over (action, position): a table of weights for each sentence, zero where nothing may be touched.
+"""The prior over (action, position): a table of weights for each sentence, zero for what is not legal.
 
 Drawing an action by the row sums and then a position within the row, as the paper does, is drawing a cell of the
 table in proportion to its weight.
@@ -24,7 +24,7 @@ class Move(NamedTuple):
 
 
 def reverse(move: Move) -> Move:
-    """The move that undoes a move: what was inserted is deleted, what was deleted is inserted again."""
+    """The move that undoes a move: an insertion is undone by a deletion, and the other way round."""
     undoing = {Action.INSERT: Action.DELETE, Action.DELETE: Action.INSERT}
     return Move(undoing.get(move.action, move.action), move.position)
 
@@ -36,14 +36,14 @@ class Prior(Protocol):
 
 
 class UniformPrior:
-    """Every legal pair alike: the paper's systems without a classifier."""
+    """The same weight for every legal pair: the paper's systems without a classifier."""
 
     def log_tables(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[Array]:
         return [log_of(table) for table in legal]
 
 
 def draw_move(log_table: Array, rng: np.random.Generator) -> Move | None:
-    """Draw a legal pair; None where there is none."""
+    """Draw a legal pair; None if there is none."""
     if not np.isfinite(log_table).any():
         return None
     row, position = np.unravel_index(draw(log_table.ravel(), rng), log_table.shape)
@@ -51,5 +51,5 @@ def draw_move(log_table: Array, rng: np.random.Generator) -> Move | None:
 
 
 def log_prior(log_table: Array, move: Move) -> float:
-    """Log-probability with which a move is drawn."""
+    """Log-probability of drawing a move."""
     return float(log_table[_ACTIONS.index(move.action), move.position]) - log_sum(log_table.ravel())

@@ -8,7 +8,7 @@ __all__ = ["XlnetConfig", "XlnetTokenClassifier"]
 
 
 class XlnetTokenClassifier(nn.Module):
-    """Pieces in, a score for every label out."""
+    """From pieces to a score for every label."""
 
     def __init__(self, config: XlnetConfig, num_labels: int):
         super().__init__()

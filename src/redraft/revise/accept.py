@@ -1,4 +1,4 @@
-"""The ratios that go into the one Metropolis rule, redraft.numerics.accept."""
+"""The acceptance ratios for the Metropolis rule, redraft.numerics.accept."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from redraft.sentence import Action
 def paper_log_ratio(action: Action, log_old: float, log_candidates: Array, log_without: float | None = None) -> float:
     """Log of the paper's acceptance ratio A*.
 
-    ``log_old`` is log p of the current sentence, ``log_candidates`` those of the candidate sentences of the slot,
-    ``log_without`` that of the sentence with the slot left empty (for a deletion).
+    ``log_old`` is log p of the current sentence, ``log_candidates`` are those of the candidate sentences, and
+    ``log_without`` is that of the sentence with an empty slot (for a deletion).
 
     replace   1: the draw from the candidates is a Gibbs step
     insert    sum of p over the candidates / p(old)
     delete    p(without) / sum of p over the candidates and the old sentence
 
-    The probabilities of drawing the action and the position are left out, as the paper says.
+    The probabilities of drawing the action and the position are left out, as in the paper.
     """
     if action is Action.REPLACE:
         return 0.0
@@ -30,7 +30,7 @@ def paper_log_ratio(action: Action, log_old: float, log_candidates: Array, log_w
 def hastings_log_ratio(log_new: float, log_old: float, log_back: float, log_there: float) -> float:
     """Log of target(new) q(old | new) / (target(old) q(new | old)).
 
-    A chain may start outside the target, in a draft that is still too short: it takes whatever leads on.
+    A chain may start outside the target, with a draft that is too short. From there it accepts every move.
     """
     if log_old == -np.inf:
         return np.inf

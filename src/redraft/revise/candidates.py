@@ -1,11 +1,13 @@
-"""Which words may stand in a slot: the top K of one proposer, or of the product of several (FLM x BLM)."""
+"""Which words are candidates for a slot: the top K of one proposer, or of the product of several (FLM x BLM).
 
-import enum
+To add a generator of candidates, implement ``CandidateSource`` and name it with ``assemble.register_generator``.
+"""
+
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,36 +21,25 @@ from redraft.sentence import ENDING, FREE, Action, Constraints, Sentence
 _MASKS = 64  # sets of banned words whose masks are kept
 
 
-class Generator(enum.Enum):
-    """The paper's candidate generators: FLM, BLM, FLM x BLM, and one model that sees both sides of the slot (MLM)."""
-
-    FORWARD = "forward"
-    BACKWARD = "backward"
-    BOTH = "both"
-    MASKED = "masked"
-
-
 def slot_of(sentence: Sentence, action: Action, position: int) -> Slot:
-    """The slot that a move opens: a word's place, the gap before it, or the stretch that is swapped."""
+    """The slot of a move: the place of a word, the gap before it, or the span that is swapped."""
     return Slot(sentence.words, *sentence.span(action, position))
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Words for one slot, likeliest first, and the wide distribution over all words that may ever stand there.
+    """Words for one slot, likeliest first, and the wide distribution over all words that may ever fill it.
 
-    Both hang on what is around the slot, not on the word in it.
+    Both depend on what is around the slot, not on the word in it.
     """
 
     words: tuple[str, ...]
-    log_dist: NDArray[np.floating]  # a column each of ``columns``
+    log_dist: NDArray[np.floating]  # one column for each of ``columns``
     columns: dict[str, int]
-    log_cheap: Array = field(default_factory=lambda: np.empty(0))  # a first stage's scores of the words' sentences
-    log_cheap_empty: float = 0.0  # and of the sentence with nothing in the slot
 
     @cached_property
     def log_wide(self) -> Array:
-        """Normalised; computed when it is asked for, which only the exact kernel does."""
+        """Normalised. Computed on demand: only the exact kernels use it."""
         return log_normalise(self.log_dist.astype(np.float64))
 
     def log_wide_of(self, word: str) -> float:
@@ -60,8 +51,19 @@ class Candidates:
         return next(itertools.islice(self.columns, at, None))  # no copy of the whole vocabulary at every step
 
 
-class CandidateSource(Protocol):
-    """Where candidates come from. ``readers`` are the models whose readings it wants."""
+@dataclass(frozen=True)
+class ScoredCandidates(Candidates):
+    """Candidates after the first of two stages: a cheap model has scored their sentences."""
+
+    log_cheap: Array  # log-probability of the sentence with each word in the slot
+    log_cheap_empty: float  # and of the sentence with nothing in the slot
+
+
+CandidatesT = TypeVar("CandidatesT", bound=Candidates, covariant=True)
+
+
+class CandidateSource(Protocol[CandidatesT]):
+    """Where candidates come from. ``readers`` are the models whose readings it needs."""
 
     @property
     def readers(self) -> Sequence[Reader]: ...
@@ -71,18 +73,18 @@ class CandidateSource(Protocol):
         sentences: Sequence[Sentence],
         slots: Sequence[Slot],
         constraints: Sequence[Constraints],
-        readings: Sequence[Sequence[Any]],
-    ) -> list[Candidates]:
-        """Candidates for each slot; ``readings[i]`` are those of reader i."""
+        readings: Sequence[Sequence[object]],
+    ) -> Sequence[CandidatesT]:
+        """Candidates for each slot. ``readings[i]`` are those of reader i, one for each sentence."""
 
 
 class CandidateGenerator:
-    """The K likeliest words of a slot under the product of the proposers' distributions, not divided by p(word)."""
+    """The K likeliest words of a slot under the product of the proposers' distributions (not divided by p(word))."""
 
     def __init__(self, proposers: Sequence[Proposer], num: int):
         if len({tuple(proposer.words) for proposer in proposers}) != 1:
             raise PackError(
-                "the models of the pack do not share their words, so what they propose cannot be multiplied; "
+                "the models of the pack do not share their words, so their distributions cannot be multiplied; "
                 "choose --generator forward"
             )
         self.readers = tuple(proposers)
@@ -98,7 +100,7 @@ class CandidateGenerator:
         sentences: Sequence[Sentence],
         slots: Sequence[Slot],
         constraints: Sequence[Constraints],
-        readings: Sequence[Sequence[Any]],
+        readings: Sequence[Sequence[object]],
     ) -> list[Candidates]:
         log_dist = np.asarray(sum(p.log_dist(slots, read) for p, read in zip(self.readers, readings, strict=True)))
         return [self._choose(*arguments) for arguments in zip(sentences, slots, constraints, log_dist, strict=True)]
@@ -116,7 +118,7 @@ class CandidateGenerator:
         top = np.argpartition(-log_dist, num)[:num]
         top = top[np.lexsort((top, -log_dist[top]))]  # ties by rank, so that the order is the same everywhere
         words = (self._words[i] for i in top if np.isfinite(log_dist[i]))
-        kept = tuple(word for word in words if constraints.allows(slot.fill((word,))))
+        kept = tuple(word for word in words if constraints.has_no_banned_phrase(slot.fill((word,))))
         return Candidates(kept, log_dist, self._columns)
 
     def _make_mask(self, banned: frozenset[str]) -> NDArray[np.bool_]:
@@ -125,9 +127,9 @@ class CandidateGenerator:
 
 
 class Merged:
-    """The best of several sources in turn, up to K words. The wide distribution is that of the first."""
+    """The best words of several sources in turn, up to K. The wide distribution is that of the first source."""
 
-    def __init__(self, sources: Sequence[CandidateSource], num: int):
+    def __init__(self, sources: Sequence[CandidateSource[Candidates]], num: int):
         self._sources, self._num = tuple(sources), num
         self.readers = tuple(reader for source in sources for reader in source.readers)
 
@@ -136,7 +138,7 @@ class Merged:
         sentences: Sequence[Sentence],
         slots: Sequence[Slot],
         constraints: Sequence[Constraints],
-        readings: Sequence[Sequence[Any]],
+        readings: Sequence[Sequence[object]],
     ) -> list[Candidates]:
         left = iter(readings)
         found = [
@@ -152,9 +154,9 @@ class Merged:
 
 
 class CheaplyScored:
-    """The first of two stages: candidates with what a cheap model thinks of their sentences."""
+    """The first of two stages: candidates whose sentences a cheap model has scored."""
 
-    def __init__(self, source: CandidateSource, scorer: Scorer):
+    def __init__(self, source: CandidateSource[Candidates], scorer: Scorer):
         self._source, self._scorer = source, scorer
         self.readers = (*source.readers, scorer)
 
@@ -163,13 +165,13 @@ class CheaplyScored:
         sentences: Sequence[Sentence],
         slots: Sequence[Slot],
         constraints: Sequence[Constraints],
-        readings: Sequence[Sequence[Any]],
-    ) -> list[Candidates]:
+        readings: Sequence[Sequence[object]],
+    ) -> list[ScoredCandidates]:
         found = self._source.candidates(sentences, slots, constraints, readings[:-1])
         fillings = [[*((word,) for word in one.words), ()] for one in found]
         scores = self._scorer.log_probs_filled(slots, fillings, readings[-1])
         return [
-            replace(one, log_cheap=score[:-1], log_cheap_empty=float(score[-1]))
+            ScoredCandidates(one.words, one.log_dist, one.columns, score[:-1], float(score[-1]))
             for one, score in zip(found, scores, strict=True)
         ]
 

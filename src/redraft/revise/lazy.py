@@ -1,13 +1,13 @@
-"""Scoring no further than a decision needs.
+"""Lazy scoring: no further than a decision needs.
 
-A draw from softmax(scores) is the argmax of score + Gumbel noise, and the score of a sentence's beginning bounds that
-of the whole. So sentences are read a few tokens at a time, the leading ones to their end, and one is left alone once
-it cannot change what is drawn or whether it is accepted. The noise is drawn before, so the decisions are those of full
-scoring. What comes out are upper bounds, which a kernel takes for scores.
+A draw from softmax(scores) is the argmax of score + Gumbel noise, and the score of the beginning of a sentence is an
+upper bound of the score of the whole. So sentences are read a few tokens at a time, the leading ones to their end. A
+sentence is dropped once it can change neither what is drawn nor whether it is accepted. The noise is drawn first, so
+the decisions are those of full scoring. The results are upper bounds, which a kernel uses as scores.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +16,22 @@ from redraft.models.base import Pace, Scorer, Slot, Words
 from redraft.numerics import Array, log_sum
 from redraft.sentence import Action
 
-_AT_ONCE = 200  # with so few tokens left, the calls of another round cost more than the tokens that it could spare
+_AT_ONCE = 200  # with so few tokens left, another round of calls costs more than it can save
 
 
 class Scoring(Protocol):
-    """Sentences of several slots, each scored as far as was asked for."""
+    """Sentences of several slots, each scored as far as requested."""
 
     @property
     def pace(self) -> Pace: ...
 
     @property
     def bounds(self) -> list[Array]:
-        """Log-probabilities of what was read: at least those of the whole sentences."""
+        """Log-probabilities of what was read: upper bounds of those of the whole sentences."""
 
     @property
     def num_left(self) -> list[NDArray[np.int64]]:
-        """Tokens that are still to be read."""
+        """Tokens that were not read yet."""
 
     def advance(self, wanted: Sequence[Sequence[int]], num: int | None = None) -> None:
         """Read ``num`` more tokens, or all, of the sentences with the given numbers, slot by slot."""
@@ -39,18 +39,18 @@ class Scoring(Protocol):
 
 @runtime_checkable
 class PartialScorer(Scorer, Protocol):
-    """A scorer that can stop halfway."""
+    """A scorer that can stop before the end of a sentence."""
 
     def scoring(
-        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[Any]
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[object]
     ) -> Scoring: ...
 
 
-Undecided = Callable[[int, Array, NDArray[np.bool_]], list[int]]  # slot, bounds, which are final: what still matters
+Undecided = Callable[[int, Array, NDArray[np.bool_]], list[int]]  # slot, bounds, which are final -> what matters
 
 
 def settle(scoring: Scoring, undecided: Undecided) -> list[Array]:
-    """Score until nothing that is left matters."""
+    """Score until what is left cannot change a decision."""
     while True:
         bounds, left = scoring.bounds, scoring.num_left
         open_ = [undecided(i, bound, left[i] == 0) for i, bound in enumerate(bounds)]
@@ -70,7 +70,7 @@ def settle(scoring: Scoring, undecided: Undecided) -> list[Array]:
 def undecided_by_paper(
     action: Action, bounds: Array, is_final: NDArray[np.bool_], noise: Array, log_old: float, log_level: float
 ) -> list[int]:
-    """Which sentences still matter to a step of the paper's kernel, the weightiest first.
+    """Which sentences can still change a step of the paper's kernel, the one with most weight first.
 
     ``bounds`` are those of the candidates and, for a deletion, of the sentence without the word at the end.
     """
@@ -81,7 +81,7 @@ def undecided_by_paper(
     if action is Action.INSERT:
         threshold = log_old + log_level
         if not log_sum(bounds) > threshold:
-            return []  # refused, whatever comes
+            return []  # rejected, whatever the other scores are
         if not log_sum(bounds[is_final]) > threshold:
             return _by_weight(bounds, ~is_final)
     noisy = bounds + noise
@@ -90,10 +90,10 @@ def undecided_by_paper(
 
 
 def _undecided_deletion(bounds: Array, is_final: NDArray[np.bool_], log_old: float, log_level: float) -> list[int]:
-    """Accepted where the sum of candidates and old sentence stays below the shorter sentence over the level."""
+    """A deletion is accepted if the sum of candidates and old sentence is below the shorter sentence / level."""
     limit = float(bounds[-1]) - log_level
     if log_sum(np.append(bounds[:-1][is_final[:-1]], log_old)) >= limit:
-        return []  # refused
+        return []  # rejected
     if not is_final[-1]:
         return [len(bounds) - 1]
     if log_sum(np.append(bounds[:-1], log_old)) < limit:

@@ -1,8 +1,8 @@
-"""A first draft by grid beam search (Hokamp and Liu, 2017), word by word from left to right.
+"""First drafts by grid beam search (Hokamp and Liu, 2017), word by word from left to right.
 
-Hypotheses are kept apart by how many of the given parts they hold, so that a likely sentence without the next part does
-not crowd out one that has it. A chain may start anywhere: one that starts from a sentence has less to mend than one
-that starts from bare words, which matters where a step is dear.
+Hypotheses compete only with those that contain as many of the given parts, so that a likely sentence without the next
+part does not crowd out one that has it. A chain may start anywhere: one that starts from a sentence needs fewer
+revisions than one that starts from bare words, which matters when a step is expensive.
 """
 
 from collections import defaultdict
@@ -24,9 +24,9 @@ from redraft.sentence import ENDING, Action, Constraints, Edit, Sentence
 from redraft.target import SoftScore, Target
 
 _GAP = 7  # most words between two parts, unless more are needed
-_SHORT = 3  # letters; longer words come once in a draft, or a beam would fill up with one of them
-_SPARE = 10  # words looked at beyond the beam's width, for those that may not come
-_CLOSING = frozenset(". ? ! ; : - -- ( ) [ ]".split()) | {'"', "'", "``", "''"}  # no draft goes on after these
+_SHORT = 3  # letters; longer words occur once in a draft, or a beam would fill up with one of them
+_SPARE = 10  # words considered beyond the width of the beam, as some of them may not occur
+_CLOSING = frozenset(". ? ! ; : - -- ( ) [ ]".split()) | {'"', "'", "``", "''"}  # no draft continues after these
 
 
 class Language(Scorer, Proposer, Protocol):
@@ -37,7 +37,7 @@ class Language(Scorer, Proposer, Protocol):
 
 
 class _Hypothesis(NamedTuple):
-    """The words of a sentence so far, and which of them stand in which gap."""
+    """The words of a sentence so far, and which of them are in which gap."""
 
     words: Words
     free: tuple[tuple[int, str], ...]
@@ -47,7 +47,7 @@ class _Hypothesis(NamedTuple):
 
 
 class _Growth(NamedTuple):
-    """A hypothesis that might come to be: how good it looks, what it adds to which, and the gap of what is free."""
+    """A possible hypothesis: its score so far, its parent, the words that it adds, and their gap if they are free."""
 
     log_score: float
     parent: _Hypothesis
@@ -68,12 +68,12 @@ _Place = tuple[int, int]  # number of words, number of parts among them
 
 @dataclass(frozen=True)
 class _Task:
-    """What a search has to bring into a sentence."""
+    """What a search has to put into a sentence."""
 
     constraints: Constraints
     start: Sentence
     parts: tuple[Words, ...]
-    gaps: tuple[bool, ...]  # whether free words may stand before each part, and after the last
+    gaps: tuple[bool, ...]  # whether free words may be before each part, and after the last
 
     @classmethod
     def of(cls, constraints: Constraints, start: Sentence) -> "_Task":
@@ -92,7 +92,7 @@ class _Task:
         return cls(constraints, start, tuple(map(tuple, parts)), tuple(gaps))
 
     def num_given(self, first: int = 0) -> int:
-        """Words of the parts from one on."""
+        """The number of words in the parts from ``first`` on."""
         return sum(map(len, self.parts[first:]))
 
     @property
@@ -102,7 +102,7 @@ class _Task:
 
     @property
     def limit(self) -> int:
-        """Most words, the ending left out."""
+        """Most words, not counting the ending."""
         most = self.num_given() + self.most_in_gap * len(self.gaps)
         return min(most, self.constraints.limit - self.constraints.has_ending)
 
@@ -117,7 +117,7 @@ class _Task:
 class GridBeam:
     """First drafts by a model that reads forward. ``noise`` makes those of different chains differ.
 
-    Of what the search finds, the model and the ``soft`` scores choose.
+    The model and the ``soft`` scores choose among the sentences that the search finds.
     """
 
     def __init__(self, model: Language, width: int, noise: float = 0.0, soft: tuple[SoftScore, ...] = ()):
@@ -131,10 +131,11 @@ class GridBeam:
         self._not_negation = _barred(np.array([text.is_negation(word) for word in words]))
 
     def draft(self, chain: Chain) -> Sentence:
-        """A draft for a chain; the constraints alone where the search finds none that is allowed."""
+        """A draft for a chain; the given words alone if the search finds nothing that is allowed."""
         task = _Task.of(chain.constraints, chain.constraints.start(chain.rng))
         searched = [(task.sentence(one.free), one.reading) for one in self._search(task, chain.rng)]
-        found = [(one, old) for one, old in searched if task.constraints.allows(one.words)]  # the ending may be banned
+        # The ending may have completed a banned phrase.
+        found = [(one, old) for one, old in searched if task.constraints.has_no_banned_phrase(one.words)]
         if not found:
             return task.start
         words = [one.words for one, _ in found]
@@ -148,7 +149,7 @@ class GridBeam:
         return found[best][0]
 
     def _search(self, task: _Task, rng: np.random.Generator) -> list[_Hypothesis]:
-        """Hypotheses that hold every part, of every length."""
+        """Hypotheses of every length that contain all parts."""
         banned = task.constraints.banned_words
         usable = _barred(self._never | np.array([word in banned for word in self._lowered]))
         (empty,) = self._model.read([()], [None])
@@ -169,7 +170,7 @@ class GridBeam:
     def _growths(
         self, task: _Task, alive: Sequence[tuple[int, _Hypothesis]], usable: Tensor
     ) -> dict[_Place, list[_Growth]]:
-        """How each hypothesis may go on: with the next part, or with a word in the gap before it."""
+        """How each hypothesis may continue: with the next part, or with a word in the gap before it."""
         found: dict[_Place, list[_Growth]] = defaultdict(list)
         if not alive:
             return found
@@ -195,13 +196,13 @@ class GridBeam:
         return found
 
     def _log_prob_of(self, word: str, log_dist: Array) -> float:
-        """Of a given word; one that the model does not know is as rare as the rarest that it does."""
+        """Log-probability of a given word; an unknown word counts as the rarest word that is known."""
         column = self._columns.get(word)
         log_prob = -np.inf if column is None else float(log_dist[column])
         return log_prob if np.isfinite(log_prob) else float(log_dist[np.isfinite(log_dist)].min())
 
     def _likely_words(self, alive: Sequence[_Hypothesis], log_dists: Tensor) -> list[list[tuple[str, float]]]:
-        """The likeliest words to go on with: no mark at the begin or after a mark, no word right after itself."""
+        """The likeliest next words: no punctuation at the start or after punctuation, no word right after itself."""
         needs_word = [not one.words or not text.is_word(one.words[-1]) for one in alive]
         log_dists[needs_word] += self._not_mark
         log_dists[[one.ends_in_part for one in alive]] += self._not_negation  # "won" and "'t" make another word
@@ -216,13 +217,13 @@ class GridBeam:
         ]
 
     def _best(self, task: _Task, growths: Sequence[_Growth], rng: np.random.Generator) -> list[_Growth]:
-        """Those to be read. A given part always is: its cost is known for the first word alone, if at all."""
+        """Those to be read. A given part always is: at most the cost of its first word is known so far."""
         scores = np.array([one.log_score for one in growths])
         if self._noise:
             scores = scores + self._noise * rng.gumbel(size=len(scores))
         in_order = [growths[i] for i in np.argsort(-scores, kind="stable")]
-        allowed = (one for one in in_order if one.gap is not None and task.constraints.allows(one.words))
-        parts = [one for one in growths if one.gap is None and task.constraints.allows(one.words)]
+        allowed = (one for one in in_order if one.gap is not None and task.constraints.has_no_banned_phrase(one.words))
+        parts = [one for one in growths if one.gap is None and task.constraints.has_no_banned_phrase(one.words)]
         return [*parts, *islice(allowed, self.width)]
 
     def _read(self, growths: Sequence[_Growth]) -> list[_Hypothesis]:
@@ -236,5 +237,5 @@ class GridBeam:
 
 
 def _barred(columns: NDArray[np.bool_]) -> Tensor:
-    """What to add to log-probabilities so that some columns have none."""
+    """What to add to log-probabilities to give some columns a probability of 0."""
     return torch.from_numpy(np.where(columns, -np.inf, 0.0).astype(np.float32))

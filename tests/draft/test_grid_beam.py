@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import redraft
-from redraft.drafting import GridBeam
+from redraft.draft.grid_beam import GridBeam
 from redraft.models.lstm.files import load_lstm
 from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.sampler import Chain
@@ -33,7 +33,7 @@ def _drafts(pack: Pack, constraints: Constraints, *, width: int = 4, noise: floa
         Constraints(("dog",)),
         Constraints(("dog", "old man", "Xylophone", "sea")),
         Constraints(("sea", "dog", "park"), order=Order.ANY),
-        Constraints(("dog", "sea"), banned=("the", "a dog")),
+        Constraints(("dog", "sea"), ban=("the", "a dog")),
         Constraints(("dog",), min_words=20),
         Constraints(("dog", "sea"), max_words=3),
         Constraints(("dog",), endings=()),
@@ -61,7 +61,7 @@ def test_a_wide_beam_finds_the_likeliest_sentence(tiny_pack: Pack) -> None:
     model = load_lstm(tiny_pack, "forward")
     kept = {"the", "old", "dog", "sees", "a"}
     banned = tuple(word for word in model.words if word.lower() not in kept and word != ".")
-    constraints = Constraints(("dog",), banned=banned, max_words=4, min_words=3)
+    constraints = Constraints(("dog",), ban=banned, max_words=4, min_words=3)
     draft = _drafts(tiny_pack, constraints, width=200)
     texts = {
         (*before, "dog", *after, ".")
@@ -106,7 +106,7 @@ def test_soft_scores_choose_among_what_was_found(tiny_pack: Pack) -> None:
 
 def test_a_wish_for_a_length_is_heard(tiny_pack: Pack) -> None:
     def drafts(length: int, recipe: str) -> list[int]:
-        writer = redraft.load(str(tiny_pack.folder), recipe, num_candidates=10, soft=[prefer_length(length)])
+        writer = redraft.load(str(tiny_pack.folder), recipe, candidates=10, soft=[prefer_length(length)])
         inputs = [Constraints((word,)) for word in ("dog", "sea", "doctor", "ball")]
         return [num_words(one.words) for (one,) in writer.write_many(inputs, Settings(seed=0))]
 
@@ -132,4 +132,4 @@ def test_every_input_has_a_draft_before_one_has_two(tiny_pack: Pack, monkeypatch
 def test_an_ending_does_not_complete_a_banned_phrase(tiny_pack: Pack) -> None:
     free = _drafts(tiny_pack, Constraints(("dog",)))
     banned = " ".join(free.words[-2:])
-    assert _drafts(tiny_pack, Constraints(("dog",), banned=(banned,))).words[-2:] != free.words[-2:]
+    assert _drafts(tiny_pack, Constraints(("dog",), ban=(banned,))).words[-2:] != free.words[-2:]

@@ -1,0 +1,1 @@
+"""Systems that the paper compares with."""

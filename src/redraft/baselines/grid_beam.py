@@ -1,0 +1,130 @@
+"""Grid beam search (Hokamp and Liu, 2017) as a system of its own: the best sentence of the search, nothing revised."""
+
+import math
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from redraft.assemble import NEEDS_CAUSAL, Models, build_beam
+from redraft.chain_writer import Track, chains_of, drafts_of, first_drafts
+from redraft.draft.grid_beam import GridBeam, Language
+from redraft.drafts import Draft, Observer, Settings
+from redraft.errors import InputError
+from redraft.models.pack import Pack
+from redraft.recipes import BeamRecipe, Overrides
+from redraft.sampler import Chain, State
+from redraft.scoring import log_weights
+from redraft.sentence import Constraints, Sentence
+from redraft.target import Target, power_of
+from redraft.version import VERSION
+from redraft.writer import Shaping, Writer, WritingSystem
+
+
+class BeamWriter(Writer):
+    """Grid beam search by one model. Each chain is a search of its own, with noise of its own."""
+
+    pack: Pack
+
+    def __init__(self, pack: Pack, recipe: BeamRecipe, target: Target, beam: GridBeam):
+        self.pack, self.recipe, self._target, self._beam = pack, recipe, target, beam
+
+    def write_many(
+        self,
+        inputs: Sequence[Constraints],
+        settings: Settings | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+        observe: Observer | None = None,
+    ) -> list[list[Draft]]:
+        """Drafts for several inputs, one search after the other."""
+        if not inputs:
+            return []
+        settings = self.complete(settings or Settings())
+        if settings.steps:
+            raise InputError(f"recipe {self.recipe.name} revises nothing, so --steps {settings.steps} has no meaning")
+        seed = secrets.randbits(32) if settings.seed is None else settings.seed
+        chains = chains_of(inputs, settings, seed, numbers)
+        started = time.monotonic()
+        ends = started + settings.time_limit * len(inputs) if settings.time_limit else math.inf
+        found = first_drafts(self._beam, chains, settings.num_chains, lambda: time.monotonic() <= ends)
+        tracks = [Track(chain.constraints, self._target, settings.num) for chain in chains]
+        for track, state in zip(tracks, self._states(chains, found), strict=True):
+            track.start = state.sentence
+            track.visit(state)
+        seconds = (time.monotonic() - started) / len(inputs)
+        return drafts_of(tracks, settings, seconds, self.signature(settings, seed))
+
+    def _states(self, chains: Sequence[Chain], sentences: Sequence[Sentence]) -> list[State]:
+        """The sentences with their scores."""
+        target, words = self._target, [sentence.words for sentence in sentences]
+        readings = target.scorer.read(words, [None] * len(words))
+        states = []
+        for chain, sentence, reading in zip(chains, sentences, readings, strict=True):
+            log_prob = target.scorer.log_prob(reading)
+            (log_target,) = log_weights(
+                target, chain.constraints, np.array([log_prob]), [sentence.words], allows_short=True
+            )
+            states.append(State(sentence, log_prob, float(log_target), (reading,)))
+        return states
+
+    def complete(self, settings: Settings) -> Settings:
+        """The settings, without steps where none are given."""
+        return settings if settings.steps is not None else replace(settings, steps=0)
+
+    def at_temperature(self, temperature: float) -> "BeamWriter":
+        """The same search, its sentences ranked at another temperature."""
+        writer = self._copy(temperature)
+        writer._target = replace(self._target, power=power_of(temperature))
+        return writer
+
+    def signature(self, settings: Settings, seed: int) -> str:
+        """Version, recipe, models, settings and seed."""
+        precision = self._target.scorer.precision
+        parts = {
+            "redraft": VERSION,
+            "recipe": self.recipe.name,
+            "pack": f"{self.pack.name}@{self.pack.fingerprint}",
+            "beam": self._beam.width,
+            "target": self._target.name,
+            **({} if precision == "float32" else {"precision": precision}),
+            "chains": settings.num_chains,
+            **({"seconds": f"{settings.time_limit:g}"} if settings.time_limit else {}),
+            **({"drafts": settings.num} if settings.num > 1 else {}),
+            "seed": seed,
+        }
+        return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+@dataclass(frozen=True)
+class BeamSystem(WritingSystem):
+    """Grid beam search by the forward LSTM of a pack, or by a causal model."""
+
+    recipe: BeamRecipe
+
+    @property
+    def needs(self) -> list[str]:
+        """The forward LSTM, and a causal target if it has one."""
+        return ["a forward LSTM model", *([] if self.recipe.target is None else [self.recipe.target])]
+
+    def missing(self, pack: Pack) -> list[str]:
+        """The forward model, if the pack lacks it."""
+        return [] if "forward" in pack.parts else ["forward"]
+
+    def override(self, given: Overrides) -> "BeamSystem":
+        """The same system with the values that are given."""
+        return replace(self, recipe=self.recipe.override(given))
+
+    def open(self, pack: Pack, shaping: Shaping) -> Writer:
+        """The writer, with the models of a pack."""
+        shaping.refuse_style(self.recipe)
+        models = Models(pack)
+        model: Language = models.forward
+        if self.recipe.target is not None:
+            model = models.causal(self.recipe.target, shaping.context)
+        elif shaping.context:
+            raise InputError(NEEDS_CAUSAL)
+        beam = build_beam(model, self.recipe.width, shaping)
+        return BeamWriter(pack, self.recipe, Target(model, shaping.power, shaping.soft), beam)

@@ -1,0 +1,282 @@
+"""Drafts by chains: Algorithm 1 for a number of steps, and the best sentences that the chains visited."""
+
+import math
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from redraft.draft.grid_beam import GridBeam
+from redraft.drafts import Draft, Earlier, Observer, Settings
+from redraft.models.pack import Pack
+from redraft.recipes import ChainRecipe
+from redraft.sampler import Chain, Revision, Sampler, State
+from redraft.sampling import BURN_IN, THIN, Samples, sample
+from redraft.sentence import Constraints, Sentence
+from redraft.target import Target, power_of
+from redraft.text import is_word
+from redraft.version import VERSION
+from redraft.writer import Writer
+
+
+class Visited(NamedTuple):
+    """A sentence that a chain visited, and its rank: first the words or blanks that are missing, then the cost."""
+
+    shortfall: int
+    cost: float
+    nll: float
+    sentence: Sentence
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        return self.shortfall, self.cost
+
+
+@dataclass
+class Track:
+    """The best sentences that one chain visited, and what it did."""
+
+    constraints: Constraints
+    target: Target
+    keep: int
+    start: Sentence | None = None
+    trace: list[Revision] = field(default_factory=list)
+    steps: int = 0
+    best: list[Visited] = field(default_factory=list)
+    earlier: list[Earlier] = field(default_factory=list)
+
+    def visit(self, state: State) -> None:
+        """Keep a sentence that is among the best: long enough first, then the lowest cost (line 12)."""
+        cost = self.target.cost(state.log_prob, state.log_target, len(state.sentence))
+        shortfall = self.constraints.shortfall(state.sentence, self.target.length)
+        visited = Visited(shortfall, cost, state.nll, state.sentence)
+        if all(visited.sentence.words != kept.sentence.words for kept in self.best):
+            self.best = sorted([*self.best, visited], key=lambda one: one.rank)[: self.keep]
+
+    def mark(self) -> None:
+        """Keep the best draft so far as that of a checkpoint."""
+        best = self.best[0]
+        self.earlier.append(Earlier(self.steps, best.sentence.text, best.nll))
+
+
+_Continues = Callable[[int, Sequence[Track]], bool]
+
+
+def _walk(
+    sampler: Sampler,
+    chains: Sequence[Chain],
+    states: list[State],
+    tracks: Sequence[Track],
+    settings: Settings,
+    continues: _Continues,
+) -> None:
+    """Advance chains by the steps of the settings, and keep track of them."""
+    for track, state in zip(tracks, states, strict=True):
+        track.start = state.sentence
+        track.visit(state)
+    for step in range(settings.steps or 0):
+        if not continues(step, tracks):
+            break
+        results = sampler.step(chains, states)
+        states = [state for state, _ in results]
+        for track, (state, revision) in zip(tracks, results, strict=True):
+            track.steps += 1
+            if revision is not None:
+                track.trace.append(revision)
+                if revision.accepted:
+                    track.visit(state)
+            if track.steps in settings.checkpoints:
+                track.mark()
+
+
+class ChainWriter(Writer):
+    """A sampler that writes. ``drafter`` finds the sentences that chains start from; without one, the bare words.
+
+    ``exact`` opens the same sampler with the exact kernel, which samples are drawn with.
+    """
+
+    pack: Pack
+
+    def __init__(
+        self,
+        pack: Pack,
+        recipe: ChainRecipe,
+        sampler: Sampler,
+        drafter: GridBeam | None = None,
+        exact: Callable[[], Sampler] | None = None,
+    ):
+        self.pack, self.recipe, self.sampler, self._drafter, self._exact = pack, recipe, sampler, drafter, exact
+
+    def write_many(
+        self,
+        inputs: Sequence[Constraints],
+        settings: Settings | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+        observe: Observer | None = None,
+    ) -> list[list[Draft]]:
+        """Drafts for several inputs, all their chains advanced together."""
+        if not inputs:
+            return []
+        settings = self.complete(settings or Settings())
+        seed = secrets.randbits(32) if settings.seed is None else settings.seed
+        chains = chains_of(inputs, settings, seed, numbers)
+        started = time.monotonic()
+        ends = started + settings.time_limit * len(inputs) if settings.time_limit else math.inf
+        tracks = self._run(chains, settings, ends, observe)
+        seconds = (time.monotonic() - started) / len(inputs)
+        return drafts_of(tracks, settings, seconds, self.signature(settings, seed))
+
+    def _run(self, chains: Sequence[Chain], settings: Settings, ends: float, observe: Observer | None) -> list[Track]:
+        def in_time() -> bool:
+            return time.monotonic() <= ends
+
+        def continues(step: int, tracks: Sequence[Track]) -> bool:
+            best = min((track.best[0] for track in tracks), key=lambda one: one.rank)
+            return in_time() and (observe is None or observe(step, best.sentence, best.nll))
+
+        tracks = [Track(chain.constraints, self.sampler.target, settings.num) for chain in chains]
+        states = self._start(chains, settings.num_chains, in_time)
+        _walk(self.sampler, chains, states, tracks, settings, continues)
+        return tracks
+
+    def _start(self, chains: Sequence[Chain], num_chains: int, in_time: Callable[[], bool]) -> list[State]:
+        """The states that chains start from."""
+        if self._drafter is None:
+            return self.sampler.init(chains)
+        return self.sampler.read(chains, first_drafts(self._drafter, chains, num_chains, in_time))
+
+    def complete(self, settings: Settings) -> Settings:
+        """The settings, with the recipe's number of steps where none is given."""
+        return settings if settings.steps is not None else replace(settings, steps=self.recipe.steps)
+
+    def at_temperature(self, temperature: float) -> "ChainWriter":
+        """The same writer at another temperature."""
+        power, exact = power_of(temperature), self._exact
+        writer = self._copy(temperature)
+        writer.sampler = self.sampler.with_power(power)
+        writer._exact = None if exact is None else lambda: exact().with_power(power)
+        return writer
+
+    def sample(
+        self,
+        constraints: Constraints,
+        *,
+        num: int = 100,
+        burn_in: int = BURN_IN,
+        thin: int = THIN,
+        chains: int = 1,
+        seed: int | None = None,
+        observe: Callable[[int], bool] | None = None,
+    ) -> Samples:
+        """Draw from the target distribution. A writer with the paper's kernel opens the exact one for it."""
+        sampler = self.sampler if self.sampler.is_exact or self._exact is None else self._exact()
+        return sample(
+            sampler, constraints, num=num, burn_in=burn_in, thin=thin, chains=chains, seed=seed, observe=observe
+        )
+
+    def _num_steps(self, settings: Settings) -> str:
+        return f"{settings.steps} after beam {self._drafter.width}" if self._drafter else f"{settings.steps}"
+
+    @property
+    def _num_candidates(self) -> str:
+        scored = self.recipe.num_scored
+        return f"{self.recipe.num_candidates}" if scored is None else f"{scored} of {self.recipe.num_candidates}"
+
+    def signature(self, settings: Settings, seed: int) -> str:
+        """Version, recipe, models, settings and seed."""
+        precision = self.sampler.target.scorer.precision
+        parts = {
+            "redraft": VERSION,
+            "recipe": self.recipe.name,
+            "pack": f"{self.pack.name}@{self.pack.fingerprint}",
+            "steps": self._num_steps(settings),
+            "candidates": self._num_candidates,
+            "generator": self.recipe.generator,
+            "kernel": self.recipe.kernel.value,
+            "target": self.sampler.target.name,
+            **({} if precision == "float32" else {"precision": precision}),
+            "chains": settings.num_chains,
+            **({"seconds": f"{settings.time_limit:g}"} if settings.time_limit else {}),
+            **({"drafts": settings.num} if settings.num > 1 else {}),
+            "seed": seed,
+        }
+        return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def chains_of(
+    inputs: Sequence[Constraints], settings: Settings, seed: int, numbers: Sequence[int] | None
+) -> list[Chain]:
+    """The chains of every input, each with a random generator of its own; those of an input follow each other."""
+    return [
+        Chain(constraints, np.random.default_rng((seed, number, c)))
+        for number, constraints in zip(numbers or range(len(inputs)), inputs, strict=True)
+        for c in range(settings.num_chains)
+    ]
+
+
+def first_drafts(
+    drafter: GridBeam, chains: Sequence[Chain], num_chains: int, in_time: Callable[[], bool]
+) -> list[Sentence]:
+    """A first draft for every chain; the bare words once the time is up.
+
+    Every input gets its first draft before any input gets its second.
+    """
+    drafts: dict[int, Sentence] = {}
+    for i in sorted(range(len(chains)), key=lambda i: i % num_chains):
+        drafts[i] = drafter.draft(chains[i]) if in_time() else chains[i].constraints.start(chains[i].rng)
+    return [drafts[i] for i in range(len(chains))]
+
+
+def drafts_of(tracks: Sequence[Track], settings: Settings, seconds: float, signature: str) -> list[list[Draft]]:
+    """The drafts of every input, from the tracks of its chains."""
+    of_input = [tracks[i : i + settings.num_chains] for i in range(0, len(tracks), settings.num_chains)]
+    return [_drafts(some, settings.num, seconds, signature) for some in of_input]
+
+
+def _drafts(tracks: Sequence[Track], num: int, seconds: float, signature: str) -> list[Draft]:
+    entries = [(one, track) for track in tracks for one in track.best]
+    return [
+        Draft(
+            text=one.sentence.text,
+            words=one.sentence.words,
+            nll=one.nll,
+            steps=track.steps,
+            seconds=seconds,
+            constraints_met=track.constraints.met_by(one.sentence.words),
+            signature=signature,
+            trace=tuple(track.trace),
+            start=track.start,
+            earlier=tuple(track.earlier),
+            locks=one.sentence.locks,
+        )
+        for one, track in _diverse(entries, num)
+    ]
+
+
+_Entry = tuple[Visited, Track]
+
+
+def _diverse(entries: Sequence[_Entry], num: int) -> list[_Entry]:
+    """The best entry, then repeatedly the best after a penalty for the words that it shares with those taken."""
+    left = list({one.sentence.words: (one, track) for one, track in entries}.values())
+    taken: list[_Entry] = []
+    while left and len(taken) < num:
+        penalties = [max((_overlap(one, other) for other in taken), default=0.0) for one in left]
+        ranks = [(one.shortfall, one.cost + penalty) for (one, _), penalty in zip(left, penalties, strict=True)]
+        chosen = left[ranks.index(min(ranks))]
+        left.remove(chosen)
+        taken.append(chosen)
+    return taken
+
+
+def _overlap(left: _Entry, right: _Entry) -> float:
+    """Share of common words, keywords not counted."""
+    a, b = (
+        {word for word, lock in zip(one.words, one.locks, strict=True) if lock < 0 and is_word(word)}
+        for one in (left[0].sentence, right[0].sentence)
+    )
+    return len(a & b) / max(1, len(a | b))

@@ -1,0 +1,50 @@
+"""Checks of values that a user gives. Each error names the value and says what is allowed."""
+
+import sys
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import TypeGuard
+
+from redraft.errors import InputError, RedraftError
+
+
+def check_count(name: str, value: object, least: int, error: type[RedraftError] = InputError) -> None:
+    """Refuse anything but a whole number of at least ``least``."""
+    if not _is_whole(value):
+        raise error(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if value < least:
+        raise error(f"{name} must be at least {least}, not {value}")
+
+
+def check_seed(seed: object) -> None:
+    """Refuse anything but a whole number that is not negative."""
+    if not _is_whole(seed):
+        raise InputError(f"the seed must be a whole number, not {seed!r}")
+    if seed < 0:
+        raise InputError(f"the seed must not be negative, not {seed}")
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_positive(name: str, value: object, *, most: float = sys.float_info.max) -> None:
+    """Refuse anything but a number above 0; infinity only where ``most`` says so."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= most:
+        raise InputError(f"{name} must be a number above 0, not {value!r}")
+
+
+def check_text(name: str, value: object, error: type[RedraftError] = InputError) -> None:
+    """Refuse anything but a string."""
+    if not isinstance(value, str):
+        raise error(f"{name} must be a text, not {value!r}")
+
+
+def texts(name: str, values: object, error: type[RedraftError] = InputError) -> tuple[str, ...]:
+    """Several strings as a tuple. A single string is refused: it would be taken for its letters."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise error(f"{name} are several texts; give them as a list or a tuple, not as {values!r}")
+    found = tuple(values)
+    for value in found:
+        check_text(f"each of the {name}", value, error)
+    return found
