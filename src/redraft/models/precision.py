@@ -21,7 +21,7 @@ def compute_dtype() -> "torch.dtype":
 
     if wanted := os.environ.get(PRECISION):
         if wanted not in ("float32", "bfloat16"):
-            raise InputError(f"{PRECISION}={wanted} is not supported; set it to float32 or bfloat16")
+            raise InputError(f"{PRECISION}={wanted} is no precision of redraft; set it to float32 or bfloat16")
         return torch.float32 if wanted == "float32" else torch.bfloat16
     capabilities = torch.cpu.get_capabilities()
     return torch.bfloat16 if capabilities.get("avx512_bf16") or capabilities.get("amx_bf16") else torch.float32

@@ -1,7 +1,7 @@
 """The interface of a causal network: rows of tokens in, next-token logits out, with cached keys and values."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -9,6 +9,9 @@ from torch import Tensor
 from redraft.errors import InputError
 from redraft.models.batching import padded, stacked_at_end
 from redraft.models.causal.line import Tokens
+
+if TYPE_CHECKING:
+    from transformers import DynamicCache
 
 
 class KvCache(NamedTuple):
@@ -122,7 +125,7 @@ class TransformersNetwork:
 _NO_CACHE = "it has no plain cache of keys and values; choose another model"
 
 
-def _cache(rows: Sequence[TokenRow], prefix: KvCache) -> Any:
+def _cache(rows: Sequence[TokenRow], prefix: KvCache) -> "DynamicCache":
     """A transformers cache with the prefix and the cached tokens of each row, aligned at their end."""
     index = torch.empty(len(rows), dtype=torch.long)
     caches: list[KvCache] = []
@@ -136,7 +139,7 @@ def _cache(rows: Sequence[TokenRow], prefix: KvCache) -> Any:
     return result
 
 
-def _new_cache() -> Any:
+def _new_cache() -> "DynamicCache":
     from transformers import DynamicCache
 
     return DynamicCache()  # without the model's settings: a sliding window would drop early tokens
