@@ -19,7 +19,7 @@ class HubPieces:
         self.size: int = len(tokenizer)
         begin, end = _either(tokenizer, "bos", "cls"), _either(tokenizer, "eos", "sep")
         if begin is None or end is None:
-            raise PackError("the tokenizer has no token for the start or the end of a sentence")
+            raise PackError("the tokenizer has no token for the begin or the end of a sentence")
         self.begin, self.end = begin, end
         self.padding: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end
 
