@@ -12,9 +12,9 @@ import redraft
 from redraft import recipes
 from redraft.assemble import build
 from redraft.errors import InputError
+from redraft.models.causal import reader as causal
 from redraft.models.pack import Pack
 from redraft.models.precision import PRECISION
-from redraft.models.causal import reader as causal
 from redraft.numerics import log_sum
 from redraft.revise import lazy
 from redraft.revise.accept import paper_log_ratio

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from redraft.app.live import LiveLine
 from redraft.app.options import Options
-from redraft.chain_writer import ChainWriter as Writer
+from redraft.chain_writer import ChainWriter
 from redraft.errors import InputError
 from redraft.interrupt import stop_on_interrupt
 from redraft.records import constraints_of
@@ -25,7 +25,7 @@ def draw(given: Mapping[str, object], options: Options, *, num: int, burn_in: in
     """Draw samples and show the step. An interrupt returns the samples drawn so far."""
     constraints = constraints_of({**options.defaults(), **given})
     writer = options.writer(many_steps=True)
-    if not isinstance(writer, Writer):
+    if not isinstance(writer, ChainWriter):
         raise InputError("the infiller has no chains to draw from; choose another --recipe for samples")
     sampler = writer.sampler
     with stop_on_interrupt() as stopped, LiveLine(burn_in + num * thin) as line:

@@ -9,7 +9,7 @@ import torch
 from redraft.models.base import Slot, Words
 from redraft.models.lstm.files import load_lstm
 from redraft.models.lstm.reader import LstmReader
-from redraft.models.lstm.reader import LstmReading as Reading
+from redraft.models.lstm.reader import LstmReading
 from redraft.models.pack import open_pack
 
 _READ_ROWS = 128  # sentences read together
@@ -57,7 +57,7 @@ class LstmMaskedLm:
                     found[at] = words
         return found
 
-    def _top(self, slots: Sequence[Slot], readings: Sequence[dict[Words, Reading]], num: int) -> list[list[str]]:
+    def _top(self, slots: Sequence[Slot], readings: Sequence[dict[Words, LstmReading]], num: int) -> list[list[str]]:
         log_dists = [
             reader.log_dist(slots, [read[slot.words] for slot in slots])
             for reader, read in zip(self._readers, readings, strict=True)

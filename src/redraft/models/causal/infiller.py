@@ -1,6 +1,6 @@
 """The infiller: a causal language model that writes a sentence after a line with given words and blanks.
 
-It is a base model with a low-rank adapter merged into its weights. ``redraft.models.prompts`` says what it is asked.
+It is a base model with a low-rank adapter merged into its weights. ``redraft.models.causal.prompts`` says what it is asked.
 """
 
 import os
@@ -131,14 +131,14 @@ class Infiller:
     @torch.inference_mode()
     def log_probs(self, prompt: str, sentences: Sequence[Words], temperature: float = 1.0) -> list[float]:
         """log P(sentence | prompt) of each, the end counted, every token's distribution at a temperature."""
-        from redraft.models.causal.network import TokenRow as Row
+        from redraft.models.causal.network import TokenRow
 
         if not sentences:
             return []
         first, past = self._network.begin(self._prompt_tokens(prompt))
         rows = [(*(t for word in self._line.tokens(words) for t in word), self._line.end) for words in sentences]
         empty = past.first(0)
-        logits, _ = self._network.run([Row(row[:-1], empty, 0) for row in rows], past)
+        logits, _ = self._network.run([TokenRow(row[:-1], empty, 0) for row in rows], past)
         opening = (first.float() / temperature).log_softmax(-1)
         found = []
         for i, row in enumerate(rows):
