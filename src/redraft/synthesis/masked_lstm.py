@@ -8,8 +8,7 @@ import torch
 
 from redraft.models.base import Slot, Words
 from redraft.models.lstm.files import load_lstm
-from redraft.models.lstm.reader import LstmReader
-from redraft.models.lstm.reader import LstmReading
+from redraft.models.lstm.reader import LstmReader, LstmReading
 from redraft.models.pack import open_pack
 
 _READ_ROWS = 128  # sentences read together

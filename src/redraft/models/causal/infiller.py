@@ -1,6 +1,6 @@
 """The infiller: a causal language model that writes a sentence after a line with given words and blanks.
 
-It is a base model with a low-rank adapter merged into its weights. ``redraft.models.causal.prompts`` says what it is asked.
+It is a base model with a low-rank adapter merged into its weights. ``redraft.models.causal.prompts`` has its prompts.
 """
 
 import os
