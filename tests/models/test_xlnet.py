@@ -592,9 +592,7 @@ def test_lazy_chains_go_where_full_ones_go(three, rounded, monkeypatch: pytest.M
         own = [XlnetReader(one.name, one.network, one.pieces, backward=one.backward) for one in (forward, backward)]
         generator = CandidateGenerator(own, 12)
         sampler = Sampler(Target(own[0]), generator, UniformPrior(), PaperKernel(), PaperKernel.actions)
-        assert sampler._lazy is not None
-        if not is_lazy:
-            sampler._lazy = None
+        sampler._is_lazy = is_lazy
         chains = [Chain(Constraints(("dog", "house")), np.random.default_rng(seed)) for seed in range(3)]
         states, seen = sampler.init(chains), []
         num_rows.append(0)

@@ -16,7 +16,7 @@ from redraft.extras import require
 if TYPE_CHECKING:
     from redraft.evaluation.evaluate import Judged, Material, Omission
     from redraft.evaluation.metric import Difference, Figure
-    from redraft.evaluation.outputs import SystemOutput as Output
+    from redraft.evaluation.outputs import SystemOutput
     from redraft.evaluation.testsets import TestSet
     from redraft.models.base import Words
     from redraft.sentence import Constraints
@@ -161,7 +161,7 @@ def _numbers(option: str, given: str, least: int, most: int) -> list[int]:
     return numbers
 
 
-def _materials(systems: Sequence[Sequence["Output"]], references: Path | None, judge: str | None) -> list["Material"]:
+def _materials(systems: Sequence[Sequence["SystemOutput"]], references: Path | None, judge: str | None) -> list["Material"]:
     """Collect what each system is measured on. Files are checked before the judge is loaded, which is slow."""
     from redraft.evaluation.evaluate import Material
 
@@ -170,13 +170,13 @@ def _materials(systems: Sequence[Sequence["Output"]], references: Path | None, j
     return [dataclasses.replace(material, judged=judged) for material in found]
 
 
-def _references(outputs: Sequence["Output"], path: Path | None) -> list[tuple[str, ...]] | None:
+def _references(outputs: Sequence["SystemOutput"], path: Path | None) -> list[tuple[str, ...]] | None:
     from redraft.evaluation.outputs import own_references, read_references
 
     return own_references(outputs) if path is None else read_references(path, [one.id for one in outputs])
 
 
-def _constraints(outputs: Sequence["Output"]) -> list["Constraints"] | None:
+def _constraints(outputs: Sequence["SystemOutput"]) -> list["Constraints"] | None:
     """Return the constraints that the outputs were written for; None if no output contains its input."""
     from redraft.records import constraints_of
 
