@@ -39,7 +39,7 @@ def make_adapter(base: Path, rank: int = 2) -> Adapter:
         for i in range(2)
         for name, shape in shapes.items()
     }
-    return Adapter(rank, 3.0, str(base), fingerprint(base), layers, ("News", "Scene"))
+    return Adapter(rank, 3.0, str(base), fingerprint(base / llama.WEIGHTS), layers, ("News", "Scene"))
 
 
 def test_prompts() -> None:

@@ -161,7 +161,9 @@ def _numbers(option: str, given: str, least: int, most: int) -> list[int]:
     return numbers
 
 
-def _materials(systems: Sequence[Sequence["SystemOutput"]], references: Path | None, judge: str | None) -> list["Material"]:
+def _materials(
+    systems: Sequence[Sequence["SystemOutput"]], references: Path | None, judge: str | None
+) -> list["Material"]:
     """Collect what each system is measured on. Files are checked before the judge is loaded, which is slow."""
     from redraft.evaluation.evaluate import Material
 

@@ -1,5 +1,6 @@
 """Training the infiller: a LoRA adapter of a causal language model that fills the gaps of a template."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,11 +10,13 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from redraft.errors import InputError
+from redraft.files import replacing
 from redraft.models.causal import llama
 from redraft.models.causal.adapter import Adapter, load_adapter, save_adapter
 from redraft.models.causal.line import CausalLine, Tokens
 from redraft.models.checkpoints import fingerprint
 from redraft.models.pull import SOURCES, pulled
+from redraft.models.xlnet.files import CARD
 from redraft.training.infilling import InfillExample, InfillText, PromptKind, TextShare
 from redraft.training.loop import BEST, Schedule, train
 from redraft.training.lora import LoraLlama
@@ -71,7 +74,7 @@ class InfillerTask:
         }
         self.settings = {
             **{name: value for name, value in asdict(config).items() if name not in ("num_tokens", "learning_rate")},
-            "base": fingerprint(base),
+            "base": fingerprint(base / llama.WEIGHTS),
         }
 
     def start_from(self, adapter: Adapter) -> None:
@@ -147,8 +150,9 @@ def train_infiller(
     schedule = Schedule(config.num_tokens, config.learning_rate, 0.03, validate_every=_VALIDATE_EVERY, seed=config.seed)
     best = train(task, schedule, out, quiet=quiet)
     task.module.load_state_dict(load_file(out / BEST))
-    layers = task.module.deltas()
-    save_adapter(
-        Adapter(config.rank, config.alpha, base, fingerprint(folder), layers, tuple(text.styles)), out / ADAPTER
-    )
+    base_hash, styles = fingerprint(folder / llama.WEIGHTS), tuple(text.styles)
+    save_adapter(Adapter(config.rank, config.alpha, base, base_hash, task.module.deltas(), styles), out / ADAPTER)
+    with replacing(out / ADAPTER / CARD) as path:
+        card = {"training": asdict(config), "held_out_nll": {"token": round(best, 4)}}
+        path.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     return best

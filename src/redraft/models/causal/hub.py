@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from redraft.errors import InputError, reason
-from redraft.models.checkpoints import fingerprint, local_path, require_whole
-from redraft.models.precision import PRECISION, compute_dtype
+from redraft.models.checkpoints import local_path, require_whole
+from redraft.models.precision import compute_dtype
 
 if TYPE_CHECKING:
     import torch
-
-# The infiller imports the first three from here.
-__all__ = ["PRECISION", "compute_dtype", "fingerprint", "load", "read_gguf", "silence"]
 
 _PROBE_SECONDS = 10.0
 

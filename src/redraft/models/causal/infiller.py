@@ -17,9 +17,11 @@ from torch import Tensor
 from redraft import text
 from redraft.errors import InputError, PackError
 from redraft.models.base import Words
-from redraft.models.causal import eight_bits, hub, llama
+from redraft.models.causal import eight_bits, llama
 from redraft.models.causal.adapter import Adapter, load_adapter
 from redraft.models.causal.line import CausalLine, Tokens
+from redraft.models.checkpoints import fingerprint
+from redraft.models.precision import PRECISION, compute_dtype
 
 INFILLER = "infiller"  # the part of a pack
 _REPLACEMENT = "\ufffd"  # what stands for bytes that are no whole letter
@@ -163,14 +165,15 @@ def load_infiller(adapter: Path, *, context: str = "", dtype: torch.dtype | None
 
 def _fastest() -> torch.dtype:
     """The precision to write in. 8 bits cost some accuracy, so they are for processors without fast bfloat16 alone."""
-    found: torch.dtype = hub.compute_dtype()
-    is_given = hub.PRECISION in os.environ
+    found: torch.dtype = compute_dtype()
+    is_given = PRECISION in os.environ
     return torch.int8 if found == torch.float32 and not is_given and eight_bits.is_fast() else found
 
 
 def _require_base(adapter: Adapter, folder: Path) -> None:
-    if adapter.base_hash and hub.fingerprint(folder) != adapter.base_hash:
+    # Of the weights alone: what else transformers writes into the folder depends on its version.
+    if adapter.base_hash and fingerprint(folder / llama.WEIGHTS) != adapter.base_hash:
         raise PackError(
-            f"the infiller was made for another {adapter.base} than the one in {folder} (files differ); "
+            f"the infiller was made for another {adapter.base} than the one in {folder} (weights differ); "
             f"fetch it again: redraft pull {adapter.base}"
         )
