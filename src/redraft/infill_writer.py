@@ -22,7 +22,7 @@ from redraft.predict.prior import UniformPrior
 from redraft.predict.stretch_prior import StretchPrior
 from redraft.recipes import InfillerRecipe
 from redraft.revise.rewrite import Rewrite, Rewriter, RewriteState
-from redraft.sentence import Constraints, Sentence
+from redraft.sentence import Constraints, Sentence, num_words
 from redraft.stretches import holds_first_places
 from redraft.target import SoftScore, power_of
 from redraft.text import is_word
@@ -32,6 +32,7 @@ from redraft.writer import Writer
 _LOG = logging.getLogger("redraft")
 _TEMPERATURE = 0.8  # what the model is sharpened to where nobody asks for another temperature
 _ALIKE = 1.0  # nats a token that a draft loses for sharing all its words with one that is better
+_SHORT = 1.0  # nats a token that a draft loses if it is shorter than the constraints prefer
 _TRIES = 8  # versions of a stretch in a rewriting step
 
 
@@ -171,7 +172,7 @@ class InfillWriter(Writer):
                 particles=particles,
                 rewrites=one.rewrites,
             )
-            for one in self._chosen(candidates, settings.num)
+            for one in self._chosen(constraints, candidates, settings.num)
         ]
 
     def _draft(
@@ -193,7 +194,7 @@ class InfillWriter(Writer):
     ) -> list[_Candidate]:
         """What chains of rewriting steps visit that start at the best candidates, one chain for each draft."""
         visited = []
-        for start in self._chosen(candidates, settings.num) if settings.steps else ():
+        for start in self._chosen(constraints, candidates, settings.num) if settings.steps else ():
             state: RewriteState = self._rewriter.init(constraints, start.sentence)
             made: tuple[Rewrite, ...] = ()
             for _ in range(settings.steps or 0):
@@ -226,18 +227,22 @@ class InfillWriter(Writer):
         """Particles for an input: several drafts need more to choose from."""
         return self.recipe.particles * (settings.chains if settings.chains > 1 else 1 if settings.num == 1 else 2)
 
-    def _score(self, candidate: _Candidate) -> float:
-        """Higher is better: log-probability per token given the constraints, and soft scores."""
-        return (candidate.log_prob + self._target.log_soft(candidate.sentence)) / candidate.num_tokens
+    def _score(self, constraints: Constraints, candidate: _Candidate) -> float:
+        """Higher is better: log-probability per token given the constraints, soft scores, and a fine for short ones."""
+        is_short = num_words(candidate.sentence.words) < constraints.preferred_words
+        log_weight = candidate.log_prob + self._target.log_soft(candidate.sentence)
+        return log_weight / candidate.num_tokens - _SHORT * is_short
 
-    def _chosen(self, candidates: Sequence[_Candidate], num: int) -> list[_Candidate]:
+    def _chosen(self, constraints: Constraints, candidates: Sequence[_Candidate], num: int) -> list[_Candidate]:
         """The best candidate, then the best among those that differ from it, and so on."""
         left = list({one.sentence.words: one for one in candidates}.values())
+        scores = [self._score(constraints, one) for one in left]
         taken: list[_Candidate] = []
         while left and len(taken) < num:
             overlaps = [max((_overlap(one, other) for other in taken), default=0.0) for one in left]
-            scores = [self._score(one) - _ALIKE * overlap for one, overlap in zip(left, overlaps, strict=True)]
-            taken.append(left.pop(int(np.argmax(scores))))
+            best = int(np.argmax(np.array(scores) - _ALIKE * np.array(overlaps)))
+            taken.append(left.pop(best))
+            scores.pop(best)
         return taken
 
     def _fall_back(self, constraints: Constraints, settings: Settings, seed: int, number: int) -> list[Draft]:

@@ -168,7 +168,7 @@ _TARGET = (
         WHAT,
         "--style",
         metavar="NAME",
-        help="The kind of text to write: News, Article or Scene. Only for the recipe infiller.",
+        help="The kind of text to write: News, Encyclopedia or Everyday. Only for the recipe infiller.",
     ),
     option(
         HOW,
@@ -228,7 +228,8 @@ _WRITING = (
         "--steps",
         type=int,
         metavar="N",
-        help="Revisions to try. Default: 200, or 10 with a causal model, which starts from a beam search.",
+        help="Revisions to try. Default: 200, or 10 with a causal model, which starts from a beam search. "
+        "The recipe infiller rewrites so many stretches; by default none.",
     ),
     option(
         HOW, "--chains", type=int, default=1, show_default=True, metavar="N", help="Chains to run; the best draft wins."

@@ -17,7 +17,7 @@ _COLOUR = {Action.REPLACE: "yellow", Action.INSERT: "green", Action.DELETE: "red
 
 
 def show_draft(draft: "Draft", constraints: Constraints, *, trace: bool) -> None:
-    """Print a draft, and with ``trace`` the revisions before it."""
+    """Print a draft, and with ``trace`` what led to it: particles with their weights, rewrites, revisions."""
     console = Console(soft_wrap=True, highlight=False)
     if trace:
         _show_trace(console, draft)
@@ -28,6 +28,12 @@ def show_draft(draft: "Draft", constraints: Constraints, *, trace: bool) -> None
 
 
 def _show_trace(console: Console, draft: "Draft") -> None:
+    for particle in draft.particles:
+        console.print(Text(f"{particle.weight:8.1%}  {particle.nll:6.2f}  {particle.text}", style="dim"))
+    for step, rewrite in enumerate(draft.rewrites, 1):
+        change = f"{' '.join(rewrite.old) or '(nothing)'} -> {' '.join(rewrite.new) or '(nothing)'}"
+        shown = text.render(rewrite.words) if rewrite.accepted else f"not: {change}"
+        console.print(Text(f"{step:>4}  rewrite   ").append(shown, style="" if rewrite.accepted else "dim"))
     for step, revision in enumerate(draft.trace, 1):
         style = "" if revision.accepted else "dim"
         line = Text(f"{step:>4}  ", style="dim")
