@@ -30,7 +30,7 @@ from redraft.evaluation.evaluate import (
 )
 from redraft.evaluation.judge import Judge, load_judge
 from redraft.evaluation.metric import Bootstrap, Figure
-from redraft.evaluation.outputs import Output, own_references, read_outputs
+from redraft.evaluation.outputs import SystemOutput, own_references, read_outputs
 from redraft.evaluation.testsets import read_sentences
 from redraft.records import constraints_of
 from redraft.sentence import Constraints
@@ -88,7 +88,7 @@ def _cell(figure: Figure | None) -> str:
 
 
 def material(texts: Sequence[str], references: Sequence[str], constraints: Sequence[Constraints] | None) -> Material:
-    outputs = [Output(str(i), one, tuple(text.tokenise(one))) for i, one in enumerate(texts)]
+    outputs = [SystemOutput(str(i), one, tuple(text.tokenise(one))) for i, one in enumerate(texts)]
     return Material(outputs, constraints, [(one,) for one in references])
 
 
