@@ -80,7 +80,7 @@ def test_a_sentence_is_not_classified_twice(pieces: Path, monkeypatch: pytest.Mo
 
 def test_groups_hold_each_sentence_once() -> None:
     lengths = [5, 30, 6, 5, 29, 4000, 5000, 1]
-    found = list(module.groups(lengths))
+    found = list(module.sentence_groups(lengths))
     assert sorted(i for group in found for i in group) == list(range(len(lengths)))
     assert [1, 4] in found
 

@@ -14,10 +14,11 @@ from redraft import text
 from redraft.app.explain import explain
 from redraft.errors import PackError
 from redraft.models.base import Slot
+from redraft.models.batching import padded
 from redraft.models.lstm.files import load_lstm
 from redraft.models.pack import Pack
 from redraft.models.vocabulary import Vocabulary
-from redraft.predict.classifier import LABELS, load_classifier, pack_classifier, padded
+from redraft.predict.classifier import LABELS, load_classifier, pack_classifier
 from redraft.predict.pieces import PieceEncoder
 from redraft.synthesis.dataset import SynthesisConfig, synthesise
 from redraft.synthesis.words import Method

@@ -7,7 +7,7 @@ begin and end tokens unless the judge's source names a text for them, which suit
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft.errors import InputError
+from redraft.models.batching import BatchShape, groups, padded
 from redraft.models.pull import SOURCES, pulled
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Judge:
         """Score each text and compute its features in one pass."""
         encoded = [self._encode(one) for one in texts]
         readings: dict[int, JudgeReading] = {}
-        for batch in _batches([len(ids) for ids in encoded]):
+        for batch in groups([[len(ids)] for ids in encoded], _fits):
             readings |= zip(batch, self._read_batch([encoded[i] for i in batch]), strict=True)
             advance(len(batch))
         return [readings[i] for i in range(len(texts))]
@@ -88,10 +89,9 @@ class Judge:
     def _read_batch(self, encoded: Sequence[list[int]]) -> list[JudgeReading]:
         import torch
 
-        longest = max(map(len, encoded))
         # Padding is on the right, where a causal model does not attend to it.
-        ids = torch.tensor([one + [one[-1]] * (longest - len(one)) for one in encoded])
-        mask = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in encoded])
+        ids, real = padded(encoded)
+        mask = real.long()
         with torch.inference_mode():
             nll, states = self._token_nll(ids, mask)
         first = len(self.start) - 1
@@ -198,16 +198,8 @@ def _digest(model: Any, tokenizer: Any) -> str:
     return digest.hexdigest()
 
 
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Batches of indices of sentences of similar length."""
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[index] > _MAX_BATCH:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+def _fits(shape: BatchShape) -> bool:
+    return shape.num_rows * shape.longest <= _MAX_BATCH
 
 
 def _has_plain_head(model: Any, ids: Sequence[int]) -> bool:

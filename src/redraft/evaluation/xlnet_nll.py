@@ -9,6 +9,7 @@ from torch import Tensor
 
 from redraft.corpus import Encoded
 from redraft.evaluation.lstm_nll import MAX_WORDS, in_text_order
+from redraft.models.batching import padded
 from redraft.models.pieces import SentencePieces
 from redraft.models.xlnet.network import ReadingOrder, XlnetLM
 
@@ -31,24 +32,18 @@ class Predictor:
             return self._predict_masked(rows, masked)
         if order is ReadingOrder.BACKWARD:
             rows = [row[::-1] for row in rows]
-        ids, real = _padded(rows, self._splitter.padding)
+        ids, real = padded(rows, self._splitter.padding)
         hidden, _ = self._network.transformer.causal(ids[:, :-1], backward=order is ReadingOrder.BACKWARD)
         return hidden[real[:, 1:]], ids[:, 1:][real[:, 1:]]
 
     def _predict_masked(
         self, rows: Sequence[Sequence[int]], masked: Sequence[NDArray[np.int64]]
     ) -> tuple[Tensor, Tensor]:
-        ids, real = _padded(rows, self._splitter.padding)
+        ids, real = padded(rows, self._splitter.padding)
         mask = torch.zeros_like(real)
         for row, positions in enumerate(masked):
             mask[row, torch.from_numpy(positions) + 1] = True  # BOS comes first
         return self._network.transformer(ids, real, mask)[mask], ids[mask]
-
-
-def _padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
-    longest = max(map(len, rows))
-    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in rows])
-    return ids, torch.arange(longest) < torch.tensor([[len(row)] for row in rows])
 
 
 def draw_masked(lengths: Iterable[int], share: float, rng: np.random.Generator) -> list[NDArray[np.int64]]:

@@ -5,19 +5,18 @@ compact XLNet runs without transformers; any other token classifier runs with it
 """
 
 import json
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from redraft.errors import InputError, PackError, reason
 from redraft.files import sha256
 from redraft.models.base import Words
+from redraft.models.batching import BatchShape, Memo, groups, padded
 from redraft.models.checkpoints import require_whole
 from redraft.models.lstm.files import load_pair, readers_sha256
 from redraft.models.pack import DEFAULT, Pack, open_pack, require
@@ -43,28 +42,27 @@ class Classifier:
     def __init__(self, network: nn.Module, splitter: Splitter):
         self.network, self.splitter = network.eval(), splitter
         self._encoder = PieceEncoder(splitter)
-        self._seen: OrderedDict[Words, Array] = OrderedDict()
+        self._memo: Memo[Words, Array] = Memo()
 
     def log_probs(self, sentences: Sequence[Words]) -> list[Array]:
         """For each sentence [words + 1, labels]: one row per word, the last one for the end of the sentence.
 
         Results are cached: a recent sentence is not computed again.
         """
-        unknown = [words for words in dict.fromkeys(sentences) if words not in self._seen]
-        found = dict(zip(unknown, self._compute(unknown), strict=True))
-        found |= {words: self._seen[words] for words in sentences if words in self._seen}
-        for words in dict.fromkeys(sentences):
-            self._seen[words] = found[words]
-            self._seen.move_to_end(words)
-        while len(self._seen) > _KEPT:
-            self._seen.popitem(last=False)
+        known = {words: self._memo.get(words) for words in sentences}
+        unknown = [words for words, log_probs in known.items() if log_probs is None]
+        found = {words: log_probs for words, log_probs in known.items() if log_probs is not None}
+        for words, log_probs in zip(unknown, self._compute(unknown), strict=True):
+            found[words] = log_probs
+            self._memo.put(words, log_probs)
+        self._memo.trim(_KEPT)
         return [found[words] for words in sentences]
 
     @torch.inference_mode()
     def _compute(self, sentences: Sequence[Words]) -> list[Array]:
         encodings = [self._encoder.encode(words) for words in sentences]
         results: list[Array] = [np.empty(0)] * len(sentences)
-        for group in groups([len(encoding.ids) for encoding in encodings]):
+        for group in sentence_groups([len(encoding.ids) for encoding in encodings]):
             ids, real = padded([encodings[i].ids for i in group], self.splitter.padding)
             log_probs = torch.log_softmax(self.network(ids, real), -1).double().numpy()
             for row, i in enumerate(group):
@@ -76,29 +74,13 @@ class Classifier:
         return self._encoder.encode(words)
 
 
-def groups(lengths: Sequence[int]) -> Iterator[list[int]]:
+def sentence_groups(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Indices of sentences to compute together: of similar length, and not too many pieces."""
-    group: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if group:
-            longest = lengths[group[0]]
-            if lengths[i] < _MIN_FILL * longest or (len(group) + 1) * longest > _BATCH_PIECES:
-                yield group
-                group = []
-        group.append(i)
-    if group:
-        yield group
+    return groups([[length] for length in lengths], _fits)
 
 
-def padded(rows: Sequence[Sequence[int] | NDArray[Any]], padding: int) -> tuple[Tensor, Tensor]:
-    """Ids [rows, time] and which of them are real."""
-    longest = max(map(len, rows))
-    ids = np.full((len(rows), longest), padding, dtype=np.int64)
-    real = np.zeros((len(rows), longest), dtype=np.bool_)
-    for at, row in enumerate(rows):
-        ids[at, : len(row)] = row
-        real[at, : len(row)] = True
-    return torch.from_numpy(ids), torch.from_numpy(real)
+def _fits(shape: BatchShape) -> bool:
+    return shape.shortest >= _MIN_FILL * shape.longest and shape.num_rows * shape.longest <= _BATCH_PIECES
 
 
 class HubNetwork(nn.Module):

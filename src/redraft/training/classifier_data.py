@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from redraft.corpus import Encoded
-from redraft.predict.classifier import padded
+from redraft.models.batching import padded
 from redraft.predict.pieces import PieceEncoder, Splitter
 from redraft.synthesis.shards import read_shard, shard_paths
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from redraft.predict.classifier import LABELS, groups
+from redraft.predict.classifier import LABELS, sentence_groups
 from redraft.predict.pieces import Splitter
 from redraft.predict.readings import XlnetOverReadings
 from redraft.predict.xlnet import XlnetTokenClassifier
@@ -84,7 +84,7 @@ def score(network: nn.Module, data: LabelledPieces, rows: NDArray[np.int64], pad
     """Scores of the predicted labels of some sentences."""
     counts = np.zeros(len(LABELS) ** 2, dtype=np.int64)
     with torch.inference_mode():
-        for group in groups(data.pieces.lengths[rows].tolist()):
+        for group in sentence_groups(data.pieces.lengths[rows].tolist()):
             ids, real, labels = data.batch(rows[group], padding)
             known = labels != IGNORED
             pairs = labels[known] * len(LABELS) + network(ids, real)[known].argmax(-1)
