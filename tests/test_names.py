@@ -8,8 +8,6 @@ from pathlib import Path
 import redraft
 
 _ROOT = Path(redraft.__file__).parent
-# Collisions that are still to be resolved. Remove a name once it is unique; never add one.
-_KNOWN = frozenset({"HubNetwork", "Order", "Reading", "State"})
 
 
 def _is_type_name(name: str) -> bool:
@@ -45,8 +43,8 @@ def _collisions() -> dict[str, list[str]]:
 
 
 def test_each_type_has_a_name_of_its_own() -> None:
-    new = {name: paths for name, paths in _collisions().items() if name not in _KNOWN}
-    assert not new, f"rename all but one of each: {new}"
+    found = _collisions()
+    assert not found, f"rename all but one of each: {found}"
 
 
 def test_what_counts_as_a_type(tmp_path: Path) -> None:
