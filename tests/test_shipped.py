@@ -9,6 +9,8 @@ import redraft
 from redraft import recipes
 from redraft.app.cli import cli
 from redraft.app.synthesize import find_masked_lm
+from redraft.models.causal.adapter import load_adapter
+from redraft.models.causal.infiller import INFILLER
 from redraft.models.pack import DEFAULT, open_pack
 from redraft.predict.classifier import pack_classifier
 from redraft.synthesis.labels import Label
@@ -68,3 +70,11 @@ def test_the_xlnet_writes_and_knows_its_language() -> None:
 
 def test_the_xlnet_supplies_the_wrong_words_of_synthetic_data() -> None:
     assert isinstance(find_masked_lm(None), PackMaskedXlnet)
+
+
+def test_the_infiller_is_an_adapter_for_smollm2() -> None:
+    pack = open_pack(DEFAULT)
+    adapter = load_adapter(pack.part_folder(INFILLER))
+    assert (adapter.base, adapter.rank, adapter.styles) == ("smollm2", 16, ("News", "Encyclopedia", "Everyday"))
+    assert len(adapter.layers) == 30 * 7  # every linear layer of SmolLM2
+    assert pack.card["infiller"]["base"] == f"smollm2@{adapter.base_hash}"
