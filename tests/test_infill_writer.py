@@ -71,6 +71,8 @@ def test_rewrites_are_told(tiny_pack: Pack) -> None:
     for draft in rewritten:
         assert draft.rewrites[-1].accepted
         assert draft.rewrites[-1].words == draft.words
+        assert draft.start is not None
+        assert draft.start.words != draft.words
         told = record(draft, trace=True)["rewrites"]
         assert [one["accepted"] for one in told] == [one.accepted for one in draft.rewrites]
     assert "rewrites:12" in drafts[0].signature

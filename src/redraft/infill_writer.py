@@ -44,6 +44,7 @@ class _Candidate:
     sentence: Sentence
     log_prob: float
     num_tokens: int
+    start: Sentence  # what the rewriting began with
     rewrites: tuple[Rewrite, ...] = ()
 
     @property
@@ -154,7 +155,7 @@ class InfillWriter(Writer):
         started = time.monotonic()
         rng = np.random.default_rng(seed)
         found = self._draft(constraints, rng, self._num(settings), deadline)
-        candidates = [_Candidate(one.sentence, one.log_prob, one.num_tokens) for one in found]
+        candidates = [_Candidate(one.sentence, one.log_prob, one.num_tokens, one.sentence) for one in found]
         candidates += self._rewritten(constraints, candidates, settings, rng, deadline)
         seconds = time.monotonic() - started
         particles = self._particles(found)
@@ -168,7 +169,7 @@ class InfillWriter(Writer):
                 seconds=seconds,
                 constraints_met=constraints.met_by(one.sentence.words),
                 signature=signature,
-                start=one.sentence,
+                start=one.start,
                 locks=one.sentence.locks,
                 particles=particles,
                 rewrites=one.rewrites,
@@ -204,13 +205,13 @@ class InfillWriter(Writer):
                 state, rewrite = self._rewriter.step(constraints, state, rng)
                 made += () if rewrite is None else (rewrite,)
                 if rewrite is not None and rewrite.accepted:
-                    visited.append(self._visited(state, made))
+                    visited.append(self._visited(state, start.sentence, made))
         return visited
 
-    def _visited(self, state: RewriteState, rewrites: tuple[Rewrite, ...]) -> _Candidate:
+    def _visited(self, state: RewriteState, start: Sentence, rewrites: tuple[Rewrite, ...]) -> _Candidate:
         log_prob = state.log_target - self._target.log_soft(state.sentence)
         num_tokens = len(self._model.spell((), state.sentence.words)) + 1
-        return _Candidate(state.sentence, log_prob, num_tokens, rewrites)
+        return _Candidate(state.sentence, log_prob, num_tokens, start, rewrites)
 
     def _particles(self, found: Sequence[Drafted]) -> tuple[Particle, ...]:
         log_total = log_sum(np.array([one.log_weight for one in found]))
