@@ -18,6 +18,7 @@ from torch.nn import functional
 from redraft.models.causal.adapter import Adapter, LowRank
 from redraft.models.causal.eight_bits import EightBits
 from redraft.models.causal.llama import CONFIG, WEIGHTS
+from redraft.models.precision import compute_dtype
 
 _CHUNK = 256  # rows of logits at once
 Product = Callable[[Tensor], Tensor]
@@ -118,6 +119,7 @@ class LoraLlama(nn.Module):
         embedding = weights["model.embed_tokens.weight"]
         head = embedding if config.get("tie_word_embeddings") else weights["lm_head.weight"]
         self._frozen = {"embedding": embedding, "head": head, "norm": weights["model.norm.weight"]}
+        self._train_head = head.to(compute_dtype())
         self.layers = nn.ModuleList()
         for number in range(config["num_hidden_layers"]):
             self.layers.append(_Layer(weights, f"model.layers.{number}", rank, alpha / rank, eight_bits=eight_bits))
@@ -144,7 +146,8 @@ class LoraLlama(nn.Module):
 
     def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Summed cross entropy of the next tokens, given states [tokens, size]."""
-        found: Tensor = _CrossEntropy.apply(hidden, targets, self._frozen["head"])  # type: ignore[no-untyped-call]
+        head = self._train_head if hidden.requires_grad else self._frozen["head"]
+        found: Tensor = _CrossEntropy.apply(hidden, targets, head)  # type: ignore[no-untyped-call]
         return found
 
     def _normed(self, hidden: Tensor, weight: Tensor) -> Tensor:
@@ -173,20 +176,24 @@ class LoraLlama(nn.Module):
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Summed cross entropy with a frozen output layer, in chunks; the gradient is computed in the forward pass."""
+    """Summed cross entropy with a frozen output layer, in chunks; the gradient is computed in the forward pass.
+
+    Products are in the precision of the output layer, sums in single precision.
+    """
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, targets: Tensor, head: Tensor) -> Tensor:
         total, grads = hidden.new_zeros(()), []
         for states, wanted in zip(torch.split(hidden, _CHUNK), torch.split(targets, _CHUNK), strict=True):
-            logits = states @ head.t()
+            logits = (states.to(head.dtype) @ head.t()).float()
             total -= logits.gather(1, wanted[:, None]).sum()
             top = logits.amax(1, keepdim=True)
             probs = logits.sub_(top).exp_()
             sums = probs.sum(1, keepdim=True)
             total += (sums.log() + top).sum()
             if hidden.requires_grad:
-                grads.append((probs @ head).div_(sums).sub_(head[wanted]))
+                expected = probs.div_(sums).to(head.dtype) @ head
+                grads.append(expected.float().sub_(head[wanted]))
         ctx.save_for_backward(torch.cat(grads) if grads else hidden.new_empty(0))
         return total
 

@@ -30,7 +30,8 @@ class EightBits(NamedTuple):
     def product(self, x: Tensor) -> Tensor:
         """Return x W^T for float32 input [..., in]."""
         rows = x.reshape(-1, x.shape[-1])
-        row_scales = rows.abs().amax(1, keepdim=True).clamp_min_(_MIN_SCALE).div_(_MAX_INT)
+        largest = torch.maximum(rows.amax(1, keepdim=True), -rows.amin(1, keepdim=True))  # faster than abs().amax()
+        row_scales = largest.clamp_min_(_MIN_SCALE).div_(_MAX_INT)
         sums = torch._int_mm((rows / row_scales).round_().to(torch.int8), self.ints)
         return sums.to(torch.float32).mul_(row_scales).mul_(self.scales).view(*x.shape[:-1], -1)
 
