@@ -36,16 +36,21 @@ class _Toy:
     def log_dist(self, ids: Sequence[int]) -> np.ndarray:
         return torch.tensor(self._table[(_START, _START, *ids)[-2:]]).log_softmax(-1).numpy()
 
-    def begin(self, prompt: str, num_rows: int, max_tokens: int) -> tuple[torch.Tensor, "_ToyDecoder"]:
-        return torch.tensor(self.log_dist(())), _ToyDecoder(self, num_rows)
+    def begin(
+        self, prompt: str, num_rows: int, max_tokens: int, given: tuple[int, ...] = ()
+    ) -> tuple[torch.Tensor, "_ToyDecoder"]:
+        return torch.tensor(self.log_dist(given)), _ToyDecoder(self, num_rows, given)
+
+    def logits(self, prompt: str, rows: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:
+        return [torch.tensor(np.stack([self.log_dist(row[:i]) for i in range(len(row))])) for row in rows]
 
     def spell(self, before: Words, added: Words) -> tuple[int, ...]:
         return spelled(text.render((*before, *added))[len(text.render(before)) :])
 
 
 class _ToyDecoder:
-    def __init__(self, model: _Toy, num_rows: int):
-        self._model, self._rows = model, [()] * num_rows
+    def __init__(self, model: _Toy, num_rows: int, given: tuple[int, ...]):
+        self._model, self._rows = model, [given] * num_rows
 
     def step(self, ids: Sequence[int]) -> torch.Tensor:
         self._rows = [(*row, token) for row, token in zip(self._rows, ids, strict=True)]

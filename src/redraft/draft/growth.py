@@ -74,6 +74,10 @@ class DraftTask:
         """Whether free words may come after the last part."""
         return self.pieces[-1] is None
 
+    def is_closed_by(self, part: int | None) -> bool:
+        """Whether a sentence must end after a part."""
+        return part == len(self.parts) - 1 and not self.closes and not self.any_order
+
     def prompt(self, style: str) -> str:
         return keywords_prompt(style, self.parts) if self.any_order else template_prompt(style, self.pieces)
 

@@ -76,12 +76,12 @@ class ParticleDrafter:
         """
         task = DraftTask.of(constraints)
         rules = self._rules(task)
-        most, logits, decoder = self._begin(task, num)
-        particles = [GrowingParticle() for _ in range(num)]
+        first, logits, decoder = self._begin(task, rules, num)
+        particles = [first.copy() for _ in range(num)]
         log_dists = self._log_dists(logits[None].expand(num, -1))
         choose = partial(_draw, rng=rng)
         finished: list[Drafted] = []
-        for _ in range(most):
+        for _ in range(_most_tokens(task)):
             alive = []
             for i, (particle, log_dist) in enumerate(zip(particles, log_dists, strict=True)):
                 rules.advance(particle, log_dist, choose)
@@ -110,17 +110,20 @@ class ParticleDrafter:
         """
         task = DraftTask.around(constraints, sentence, stretch)
         rules = self._rules(task)
-        most, logits, decoder = self._begin(task, num + 1)
-        particles = [GrowingParticle() for _ in range(num + 1)]
+        first, logits, decoder = self._begin(task, rules, num + 1)
+        particles = [first.copy() for _ in range(num + 1)]
         script = self._script(task, sentence.words[stretch.start : stretch.end])
         choices: list[ChooseGrowth] = [lambda options: _scripted(options, script), *[partial(_draw, rng=rng)] * num]
         log_dists = self._log_dists(logits[None].expand(num + 1, -1))
-        rows = list(range(num + 1))  # particles that are still being written
-        for _ in range(most):
+        rows = list(range(num + 1))  # particles that are still in the stretch
+        closing = []  # those that have come to the words after it
+        for _ in range(_most_tokens(task)):
             alive = []
             for row, log_dist in zip(rows, log_dists, strict=True):
                 rules.advance(particles[row], log_dist, choices[row])
-                if not self._is_complete(particles[row]) and particles[row].log_weight > IMPOSSIBLE:
+                if task.is_closed_by(particles[row].part):
+                    closing.append(row)
+                elif not self._is_complete(particles[row]) and particles[row].log_weight > IMPOSSIBLE:
                     alive.append(row)
             if not alive:
                 break
@@ -128,6 +131,7 @@ class ParticleDrafter:
                 decoder.select([rows.index(row) for row in alive])
             rows = alive
             log_dists = self._log_dists(decoder.step([particles[row].tokens[-1] for row in rows]))
+        self._close(task, rules, [(particles[row], choices[row]) for row in closing])
         log_drawn = [self._log_drawn(particle) for particle in particles]
         found = [
             Rewritten(made, log_one)
@@ -143,10 +147,25 @@ class ParticleDrafter:
         """What the model is asked for these constraints."""
         return DraftTask.of(constraints).prompt(self._style)
 
-    def _begin(self, task: DraftTask, num: int) -> tuple[int, torch.Tensor, Decoder]:
-        """Most tokens of a sentence, scores of the first one, and a decoder."""
-        most = round(_TOKENS_PER_WORD * task.constraints.limit) + _SPARE_TOKENS
-        return most, *self._model.begin(task.prompt(self._style), num, most)
+    def _begin(self, task: DraftTask, rules: GrowthRules, num: int) -> tuple[GrowingParticle, torch.Tensor, Decoder]:
+        """A particle with the words that every sentence begins with, scores of its next token, and a decoder."""
+        given = () if task.opens else self._model.spell((), task.parts[0])
+        particle, prompt = GrowingParticle(), task.prompt(self._style)
+        for log_dist in self._log_dists(self._model.logits(prompt, [given])[0]) if given else ():
+            rules.advance(particle, log_dist, _only_start)
+        return particle, *self._model.begin(prompt, num, _most_tokens(task), given)
+
+    def _close(
+        self, task: DraftTask, rules: GrowthRules, particles: Sequence[tuple[GrowingParticle, ChooseGrowth]]
+    ) -> None:
+        """Write the last given part and the end of particles that have started it: nothing else may follow."""
+        end = self._model.tokens.end
+        rows = [(*particle.tokens, *particle.queue, end) for particle, _ in particles]
+        for (particle, choose), logits in zip(
+            particles, self._model.logits(task.prompt(self._style), rows) if rows else (), strict=True
+        ):
+            for log_dist in self._log_dists(logits[len(particle.tokens) :]):
+                rules.advance(particle, log_dist, choose)
 
     def _is_complete(self, particle: GrowingParticle) -> bool:
         return particle.tokens[-1:] == [self._model.tokens.end]
@@ -159,7 +178,8 @@ class ParticleDrafter:
                 yield from (GrowthChoice(None, token) for token in self._model.spell(before, stretch))
                 before += stretch
             else:
-                yield GrowthChoice(0 if number == 0 else len(task.parts) - 1)
+                if number > 0:  # the particle begins after the words before the stretch
+                    yield GrowthChoice(len(task.parts) - 1)
                 before += piece
         yield GrowthChoice(None, self._model.tokens.end)
 
@@ -177,6 +197,15 @@ class ParticleDrafter:
 
     def _log_dists(self, logits: torch.Tensor) -> Array:
         return np.asarray((logits.double() / self._temperature).log_softmax(-1).numpy())
+
+
+def _most_tokens(task: DraftTask) -> int:
+    return round(_TOKENS_PER_WORD * task.constraints.limit) + _SPARE_TOKENS
+
+
+def _only_start(options: GrowthOptions) -> GrowthChoice | None:
+    """The part that must come first."""
+    return GrowthChoice(next(iter(options.log_starts)))
 
 
 def _draw(options: GrowthOptions, rng: np.random.Generator) -> GrowthChoice | None:

@@ -20,6 +20,7 @@ from redraft.models.base import Words
 from redraft.models.causal import eight_bits, llama
 from redraft.models.causal.adapter import Adapter, load_adapter
 from redraft.models.causal.line import CausalLine, Tokens
+from redraft.models.causal.network import TokenRow
 from redraft.models.checkpoints import fingerprint
 from redraft.models.precision import PRECISION, compute_dtype
 
@@ -44,8 +45,11 @@ class Writing(Protocol):
     @property
     def tokens(self) -> "TokenTable": ...
 
-    def begin(self, prompt: str, num_rows: int, max_tokens: int) -> tuple[Tensor, Decoder]:
-        """Scores [vocabulary] of the first token after a prompt, and a decoder of rows that all begin there."""
+    def begin(self, prompt: str, num_rows: int, max_tokens: int, given: Tokens = ()) -> tuple[Tensor, Decoder]:
+        """Scores [vocabulary] of the token after a prompt and given tokens, and a decoder of rows that begin there."""
+
+    def logits(self, prompt: str, rows: Sequence[Tokens]) -> list[Tensor]:
+        """Scores [tokens, vocabulary] of each token of each row after a prompt, read in one call."""
 
     def spell(self, before: Words, added: Words) -> Tokens:
         """The tokens of words that come after other words."""
@@ -117,8 +121,8 @@ class Infiller:
         return tuple(token for word in found for token in word)
 
     @torch.inference_mode()
-    def begin(self, prompt: str, num_rows: int, max_tokens: int) -> tuple[Tensor, Decoder]:
-        ids = self._prompt_tokens(prompt)
+    def begin(self, prompt: str, num_rows: int, max_tokens: int, given: Tokens = ()) -> tuple[Tensor, Decoder]:
+        ids = (*self._prompt_tokens(prompt), *given)
         if self._network.max_tokens is not None and len(ids) + max_tokens > self._network.max_tokens:
             raise InputError(
                 f"{self.name} reads at most {self._network.max_tokens} tokens, and {len(ids)} are needed for "
@@ -131,23 +135,23 @@ class Infiller:
         return tuple(self._tokenizer.encode(f"{self._lead}{self._context}{prompt}\n", add_special_tokens=False))
 
     @torch.inference_mode()
+    def logits(self, prompt: str, rows: Sequence[Tokens]) -> list[Tensor]:
+        first, past = self._network.begin(self._prompt_tokens(prompt))
+        longer = [row for row in rows if len(row) > 1]
+        read = [TokenRow(row[:-1], past.first(0), 0) for row in longer]
+        after = iter(self._network.run(read, past)[0] if read else ())
+        return [torch.cat([first[None], next(after)[: len(row) - 1]]) if len(row) > 1 else first[None] for row in rows]
+
+    @torch.inference_mode()
     def log_probs(self, prompt: str, sentences: Sequence[Words], temperature: float = 1.0) -> list[float]:
         """log P(sentence | prompt) of each, the end counted, every token's distribution at a temperature."""
-        from redraft.models.causal.network import TokenRow
-
         if not sentences:
             return []
-        first, past = self._network.begin(self._prompt_tokens(prompt))
-        rows = [(*(t for word in self._line.tokens(words) for t in word), self._line.end) for words in sentences]
-        empty = past.first(0)
-        logits, _ = self._network.run([TokenRow(row[:-1], empty, 0) for row in rows], past)
-        opening = (first.float() / temperature).log_softmax(-1)
-        found = []
-        for i, row in enumerate(rows):
-            following = (logits[i, : len(row) - 1].float() / temperature).log_softmax(-1)
-            rest = following.gather(1, torch.tensor(row[1:])[:, None]).sum()
-            found.append(float(opening[row[0]] + rest))
-        return found
+        rows = [(*self.spell((), words), self._line.end) for words in sentences]
+        return [
+            float((logits.float() / temperature).log_softmax(-1).gather(1, torch.tensor(row)[:, None]).sum())
+            for row, logits in zip(rows, self.logits(prompt, rows), strict=True)
+        ]
 
 
 def load_infiller(adapter: Path, *, context: str = "", dtype: torch.dtype | None = None) -> Infiller:
