@@ -1,6 +1,7 @@
 """The command line. A command's module is imported when the command runs or is listed; torch only when it works."""
 
 import importlib
+import os
 import sys
 
 import click
@@ -8,6 +9,10 @@ import click
 from redraft.app.sections import suggestion, write_examples
 from redraft.errors import RedraftError
 from redraft.version import VERSION
+
+# Threads of torch that wait for each other in a busy loop are many times slower beside another busy program. OpenMP
+# reads this when torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # The commands by the heading of the help page, and where each lives.
 _SECTIONS = {
