@@ -174,9 +174,13 @@ def _actions(recipe: ChainRecipe, of_kernel: frozenset[Action]) -> frozenset[Act
     return recipe.actions if recipe.kernel is KernelName.PAPER else of_kernel
 
 
-def build_beam(model: Language, width: int, shaping: Shaping) -> GridBeam:
-    """A grid beam search. That of a causal model, which costs more, has a narrower beam."""
-    return GridBeam(model, _CAUSAL_BEAM if isinstance(model, CausalReader) else width, _NOISE, shaping.soft)
+def build_beam(model: Language, width: int, shaping: Shaping, *, is_plain: bool = False) -> GridBeam:
+    """A grid beam search. That of a causal model, which costs more, has a narrower beam.
+
+    A plain one adds no noise, and chooses by the score of the whole sentence.
+    """
+    width = _CAUSAL_BEAM if isinstance(model, CausalReader) else width
+    return GridBeam(model, width, 0.0 if is_plain else _NOISE, shaping.soft, is_per_word=not is_plain)
 
 
 def _with_causal(

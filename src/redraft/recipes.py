@@ -129,9 +129,21 @@ class ChainRecipe(Recipe):
 
 @dataclass(frozen=True)
 class BeamRecipe(Recipe):
-    """Grid beam search, nothing revised after it. A causal target searches with a narrower beam."""
+    """Grid beam search, nothing revised after it. A causal target searches with a narrower beam.
+
+    A plain one adds no noise and chooses by the score of the whole sentence; otherwise by the score per word.
+    """
 
     width: int = _BEAM
+    is_plain: bool = False
+
+
+@dataclass(frozen=True)
+class HalvesRecipe(Recipe):
+    """A backward and a forward beam search from one keyword, separately or the forward one after the backward one."""
+
+    width: int = _BEAM
+    is_separate: bool = True
 
 
 @dataclass(frozen=True)
@@ -173,8 +185,14 @@ CHAINS = (
     ),
 )
 GRID_BEAM = BeamRecipe("gbs", "grid beam search by the forward LSTM, nothing revised")
+PLAIN_GRID_BEAM = BeamRecipe("gbs-plain", "the same as the paper runs it: no noise, best whole sentence", is_plain=True)
+BEAMS = (GRID_BEAM, PLAIN_GRID_BEAM)
+HALVES = (
+    HalvesRecipe("sep-bf", "backward and forward beam search from one keyword, separately"),
+    HalvesRecipe("asyn-bf", "the same, forward after backward", is_separate=False),
+)
 INFILLING = InfillerRecipe(INFILLER, "SmolLM2 trained to write into gaps; the best of its particles", target=PULLED)
-RECIPES: dict[str, Recipe] = {one.name: one for one in (*CHAINS, GRID_BEAM, INFILLING)}
+RECIPES: dict[str, Recipe] = {one.name: one for one in (*CHAINS, *BEAMS, *HALVES, INFILLING)}
 
 
 def recipe(

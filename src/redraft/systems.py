@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from redraft import recipes
 from redraft.assemble import Models, build_chain, missing_models, opened
 from redraft.baselines.grid_beam import BeamSystem
+from redraft.baselines.halves import HalvesSystem
 from redraft.chain_writer import ChainWriter
 from redraft.errors import InputError
 from redraft.infill_writer import InfillWriter
@@ -109,7 +110,8 @@ SYSTEMS: dict[str, WritingSystem] = {
     system.recipe.name: system
     for system in (
         *map(ChainSystem, recipes.CHAINS),
-        BeamSystem(recipes.GRID_BEAM),
+        *map(BeamSystem, recipes.BEAMS),
+        *map(HalvesSystem, recipes.HALVES),
         InfillerSystem(recipes.INFILLING),
     )
 }
