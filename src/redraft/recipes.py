@@ -54,7 +54,7 @@ class Overrides:
         if self.num_scored is not None:
             checks.check_count("scored", self.num_scored, 1)
         if self.kernel is not None and self.kernel not in [known.value for known in KernelName]:
-            raise InputError(f"there is no kernel {self.kernel!r}; choose paper or exact")
+            raise InputError(f"there is no kernel {self.kernel!r}; choose paper, exact or cgmh")
         if self.generator is not None and self.generator not in GENERATORS:
             raise InputError(f"there is no generator {self.generator!r}; choose one of: {', '.join(GENERATORS)}")
         if self.particles is not None:
@@ -98,6 +98,7 @@ class ChainRecipe(Recipe):
     family: Family = Family.LSTM
     num_scored: int | None = None  # how many of the candidates a causal target scores; None for all
     beam: int = 0  # width of the beam search for a first draft; 0 starts from the bare words
+    has_equal_actions: bool = False  # whether each action is equally likely, rather than each action and position
 
     @property
     def orders(self) -> list[ReadingOrder]:
@@ -123,6 +124,8 @@ class ChainRecipe(Recipe):
                 raise InputError("the pack's own model scores every candidate; give a target as well")
             chosen = replace(chosen, num_scored=given.num_scored)
         if chosen.num_scored is not None:
+            if chosen.kernel is KernelName.CGMH:
+                raise InputError("the kernel cgmh scores every candidate by a model of the pack; leave the target out")
             chosen = replace(chosen, num_scored=min(chosen.num_scored, chosen.num_candidates))
         return chosen
 
@@ -161,6 +164,14 @@ class InfillerRecipe(Recipe):
 CHAINS = (
     ChainRecipe("l-mcmc", "LSTM models, replace and insert, positions drawn at random"),
     ChainRecipe("l-mcmc-deletion", "the same with deletion: CGMH as the paper builds it", actions=PaperKernel.actions),
+    ChainRecipe(
+        "cgmh",
+        "CGMH: LSTM models; replace, insert and delete equally often, by the acceptance of its authors",
+        actions=PaperKernel.actions,
+        num_candidates=100,  # as in its authors' program
+        kernel=KernelName.CGMH,
+        has_equal_actions=True,
+    ),
     ChainRecipe("l-mcmc-c", "LSTM models guided by the classifier", learned=Learned.ALL),
     ChainRecipe("l-mcmc-c-positions", "the same without the prior for actions", learned=Learned.POSITIONS),
     ChainRecipe("l-mcmc-c-actions", "the same without the prior for positions", learned=Learned.ACTIONS),

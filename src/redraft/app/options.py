@@ -131,6 +131,7 @@ RECIPES = {
     "l-mcmc-c-actions": "the same; the classifier chooses only actions",
     "l-mcmc": "LSTM models; actions and positions are drawn at random",
     "l-mcmc-deletion": "the same with deletion: CGMH as the paper builds it",
+    "cgmh": "CGMH: LSTM models; replacing, inserting and deleting are equally likely",
     "x-mcmc-c": "XLNet models, guided by the classifier",
     "x-mcmc": "XLNet models; actions and positions are drawn at random",
     "gbs": "grid beam search with the forward LSTM; nothing is revised",
@@ -269,8 +270,9 @@ _WRITING = (
     option(
         SAMPLING,
         "--kernel",
-        type=click.Choice(["paper", "exact"]),
-        help="paper: search as in the paper. exact: sample from the target. Default: exact with --samples, else paper.",
+        type=click.Choice(["paper", "exact", "cgmh"]),
+        help="paper: search as in the paper. exact: sample from the target. cgmh: search as in CGMH. Default: exact "
+        "with --samples, else that of the recipe.",
     ),
 )
 

@@ -32,7 +32,7 @@ class SentenceSearch(Protocol):
         """The width of the beam."""
 
     def ranked(self, chain: Chain, num: int) -> list[Sentence]:
-        """The best ``num`` sentences, or fewer if it finds no more."""
+        """The best ``num`` sentences, or fewer if it finds no more. Those that are too short come last."""
 
 
 class BeamWriter(Writer):
@@ -78,8 +78,11 @@ class BeamWriter(Writer):
         """
         found: dict[int, list[Sentence]] = {}
         for i in sorted(range(len(chains)), key=lambda i: i % settings.num_chains):
-            in_time = time.monotonic() <= ends
-            found[i] = self._beam.ranked(chains[i], settings.num) if in_time else [chains[i].constraints.start()]
+            constraints, in_time = chains[i].constraints, time.monotonic() <= ends
+            best, *others = (
+                self._beam.ranked(chains[i], settings.num) if in_time else [constraints.start(chains[i].rng)]
+            )
+            found[i] = [best, *(one for one in others if constraints.met_by(one.words))]
         return [found[i] for i in range(len(chains))]
 
     def _states(self, chains: Sequence[Chain], sentences: Sequence[Sentence]) -> list[State]:
