@@ -39,6 +39,9 @@ class ToyHalf:
     def log_dists(self, states: Sequence[Words]) -> NDArray[np.floating]:
         return np.stack([self._log_dist(state) for state in states])
 
+    def log_ends(self, states: Sequence[Words]) -> NDArray[np.floating]:
+        return self.log_dists(states)[:, self.end]
+
     def _log_dist(self, state: Words) -> Array:
         rng = np.random.default_rng((self._seed, zlib.crc32(" ".join(state).encode())))
         return np.log(rng.dirichlet(np.full(len(_WORDS), 0.5)))

@@ -50,6 +50,9 @@ class Continuer(Protocol[StateT]):
     def log_dists(self, states: Sequence[StateT]) -> NDArray[np.floating]:
         """Log-probabilities [states, words] of the next word."""
 
+    def log_ends(self, states: Sequence[StateT]) -> NDArray[np.floating]:
+        """The column ``end`` of ``log_dists``, which may cost less."""
+
 
 @dataclass(frozen=True)
 class Half:
@@ -155,12 +158,12 @@ class HalfSearch(Generic[StateT]):
         return words + task.given if self._model.is_backward else task.given + words
 
     def _finished(self, task: HalfTask, alive: Sequence[_Partial[StateT]], dists: Array) -> list[Half]:
-        end = self._model.end
         if not task.endings:
-            return [Half(one.words, one.log_prob + float(row[end])) for one, row in zip(alive, dists, strict=True)]
+            log_ends = dists[:, self._model.end]
+            return [Half(one.words, one.log_prob + float(end)) for one, end in zip(alive, log_ends, strict=True)]
         pairs = [(i, ending) for i in range(len(alive)) for ending in task.endings]
         states = self._model.extend([alive[i].state for i, _ in pairs], [ending for _, ending in pairs])
-        log_ends = self._model.log_dists(states)[:, end].astype(np.float64)
+        log_ends = self._model.log_ends(states)
         return [
             Half(alive[i].words, alive[i].log_prob + self._log_prob_of(ending, dists[i]) + float(log_end), ending)
             for (i, ending), log_end in zip(pairs, log_ends, strict=True)
@@ -196,7 +199,7 @@ class HalvesBeam(Generic[StateT]):
         constraints = chain.constraints
         given, endings = constraints.locked_words, constraints.allowed_endings if constraints.has_ending else ()
         room = constraints.limit - len(given) - bool(endings)
-        before = self._backward.find(HalfTask(constraints, given, room))
+        before = _opening(self._backward.find(HalfTask(constraints, given, room)), given)
         read = given
         if not self._is_separate:
             before = [max(before, key=lambda half: half.log_prob)]
@@ -217,6 +220,11 @@ class HalvesBeam(Generic[StateT]):
         return (
             sentence if after.ending is None else sentence.apply(Edit(Action.REPLACE, len(sentence) - 1, after.ending))
         )
+
+
+def _opening(halves: Sequence[Half], given: Words) -> Sequence[Half]:
+    """The halves that open a sentence as the model read them, with a capital; all of them if none does."""
+    return [half for half in halves if text.surface(whole := half.words + given) == list(whole)] or halves
 
 
 def _pairs(constraints: Constraints, before: Sequence[Half], after: Sequence[Half]) -> Iterator[tuple[Half, Half]]:

@@ -63,3 +63,10 @@ class HalfReader:
         """Log-probabilities [states, words] of the next word, the end among them."""
         dists: NDArray[np.float32] = self._network.softmax.log_prob(torch.cat([h[-1] for h, _ in states])).numpy()
         return dists
+
+    @torch.inference_mode()
+    def log_ends(self, states: Sequence[LstmState]) -> NDArray[np.float32]:
+        """Log-probabilities [states] that the half ends here."""
+        hidden = torch.cat([h[-1] for h, _ in states])
+        ends: NDArray[np.float32] = self._network.softmax.log_prob_of(hidden, torch.full((len(hidden),), END)).numpy()
+        return ends
