@@ -271,6 +271,7 @@ _WRITING = (
         SAMPLING,
         "--kernel",
         type=click.Choice(["paper", "exact", "cgmh"]),
+        metavar="NAME",
         help="paper: search as in the paper. exact: sample from the target. cgmh: search as in CGMH. Default: exact "
         "with --samples, else that of the recipe.",
     ),

@@ -159,8 +159,8 @@ class HalfSearch(Generic[StateT]):
 
     def _finished(self, task: HalfTask, alive: Sequence[_Partial[StateT]], dists: Array) -> list[Half]:
         if not task.endings:
-            log_ends = dists[:, self._model.end]
-            return [Half(one.words, one.log_prob + float(end)) for one, end in zip(alive, log_ends, strict=True)]
+            here = dists[:, self._model.end]
+            return [Half(one.words, one.log_prob + float(end)) for one, end in zip(alive, here, strict=True)]
         pairs = [(i, ending) for i in range(len(alive)) for ending in task.endings]
         states = self._model.extend([alive[i].state for i, _ in pairs], [ending for _, ending in pairs])
         log_ends = self._model.log_ends(states)
