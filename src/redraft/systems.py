@@ -166,7 +166,7 @@ def load(
     recipe        which system; by default the best one for the models at hand. ``redraft recipes`` lists them
     candidates    words to weigh at each step (the paper's K)
     scored        how many of them a causal target scores
-    kernel        "paper" (search) or "exact" (sample)
+    kernel        "paper" or "cgmh" (search), or "exact" (sample)
     generator     which models propose words: "forward", "backward", "both" or "masked"
     target        a causal model that decides: "smollm2", a hub name, a folder or a .gguf file
     context       text that the sentence follows; needs a causal model
