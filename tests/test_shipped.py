@@ -3,12 +3,15 @@
 import json
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 
 import redraft
 from redraft import recipes
 from redraft.app.cli import cli
 from redraft.app.synthesize import find_masked_lm
+from redraft.experiments.metric_tables import TABLE1, TABLE6
+from redraft.experiments.systems import SYSTEMS, absence
 from redraft.models.causal.adapter import load_adapter
 from redraft.models.causal.infiller import INFILLER
 from redraft.models.pack import DEFAULT, open_pack
@@ -78,3 +81,24 @@ def test_the_infiller_is_an_adapter_for_smollm2() -> None:
     assert (adapter.base, adapter.rank, adapter.styles) == ("smollm2", 16, ("News", "Encyclopedia", "Everyday"))
     assert len(adapter.layers) == 30 * 7  # every linear layer of SmolLM2
     assert pack.card["infiller"]["base"] == f"smollm2@{adapter.base_hash}"
+
+
+def test_no_baseline_that_writes_from_keywords_is_unavailable() -> None:
+    pack = open_pack()
+    for row in (*TABLE1, *TABLE6):
+        if row.system in ("sep-bf", "asyn-bf", "gbs-plain", "gbs", "cgmh"):
+            assert absence(SYSTEMS[row.system], pack) is None
+    assert {row.title: row.system for row in TABLE1}["CGMH"] == "cgmh"
+
+
+def test_the_start_states_help() -> None:
+    for found in open_pack().card["start-states"]["nll"].values():
+        for direction in ("forward", "backward"):
+            assert found[direction]["learned"] < found[direction]["ordinary"] - 0.1
+
+
+@pytest.mark.parametrize("recipe", ["sep-bf", "asyn-bf", "gbs-plain"])
+def test_beam_searches_write_with_the_shipped_models(recipe: str) -> None:
+    draft = redraft.load(recipe=recipe).generate("river")
+    assert draft.constraints_met
+    assert draft.nll < 4

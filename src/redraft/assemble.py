@@ -20,10 +20,11 @@ from redraft.models.xlnet.pack import load_readers, part_for
 from redraft.models.xlnet.reader import XlnetReader
 from redraft.predict.classifier import CLASSIFIER, Classifier, pack_classifier
 from redraft.predict.learned import LearnedPrior
-from redraft.predict.prior import Prior, UniformPrior
+from redraft.predict.prior import EqualActionsPrior, Prior, UniformPrior
 from redraft.recipes import GENERATORS, ChainRecipe, Family
 from redraft.revise.candidates import CandidateGenerator, Candidates, CandidateSource, CheaplyScored, Merged
-from redraft.revise.kernels import ExactKernel, KernelName, PaperKernel, ThinningKernel
+from redraft.revise.cgmh import CgmhKernel
+from redraft.revise.kernels import ExactKernel, Kernel, KernelName, PaperKernel, ThinningKernel
 from redraft.revise.tries import TriesKernel
 from redraft.sampler import Sampler
 from redraft.sentence import Action
@@ -138,7 +139,7 @@ def build_chain(recipe: ChainRecipe, pack: Pack, shaping: Shaping) -> tuple[Samp
     target, prior = Target(scorer, shaping.power, shaping.soft), _prior(recipe, models)
     is_paper = recipe.kernel is KernelName.PAPER
     if recipe.num_scored is None:
-        one_stage = PaperKernel() if is_paper else ExactKernel()
+        one_stage = _KERNELS[recipe.kernel]()
         sampler = Sampler(target, candidates, prior, one_stage, _actions(recipe, one_stage.actions))
     else:
         two_stages = ThinningKernel(recipe.num_scored) if is_paper else TriesKernel(recipe.num_scored)
@@ -169,14 +170,25 @@ def _candidates(recipe: ChainRecipe, models: Models) -> CandidateSource[Candidat
     return CandidateGenerator(proposers, recipe.num_candidates)
 
 
+_KERNELS: dict[KernelName, Callable[[], Kernel[Candidates]]] = {
+    KernelName.PAPER: PaperKernel,
+    KernelName.EXACT: ExactKernel,
+    KernelName.CGMH: CgmhKernel,
+}
+
+
 def _actions(recipe: ChainRecipe, of_kernel: frozenset[Action]) -> frozenset[Action]:
     """A sampler needs every action and its reverse; a search takes those of its recipe."""
-    return recipe.actions if recipe.kernel is KernelName.PAPER else of_kernel
+    return of_kernel if recipe.kernel is KernelName.EXACT else recipe.actions
 
 
-def build_beam(model: Language, width: int, shaping: Shaping) -> GridBeam:
-    """A grid beam search. That of a causal model, which costs more, has a narrower beam."""
-    return GridBeam(model, _CAUSAL_BEAM if isinstance(model, CausalReader) else width, _NOISE, shaping.soft)
+def build_beam(model: Language, width: int, shaping: Shaping, *, is_plain: bool = False) -> GridBeam:
+    """A grid beam search. That of a causal model, which costs more, has a narrower beam.
+
+    A plain one adds no noise, and chooses by the score of the whole sentence.
+    """
+    width = _CAUSAL_BEAM if isinstance(model, CausalReader) else width
+    return GridBeam(model, width, 0.0 if is_plain else _NOISE, shaping.soft, is_per_word=not is_plain)
 
 
 def _with_causal(
@@ -189,7 +201,9 @@ def _with_causal(
 
 
 def _prior(recipe: ChainRecipe, models: Models) -> Prior:
-    return UniformPrior() if recipe.learned is None else LearnedPrior(models.classifier, recipe.learned)
+    if recipe.learned is not None:
+        return LearnedPrior(models.classifier, recipe.learned)
+    return EqualActionsPrior() if recipe.has_equal_actions else UniformPrior()
 
 
 def missing_models(recipe: ChainRecipe, pack: Pack) -> list[str]:

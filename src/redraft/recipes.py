@@ -54,7 +54,7 @@ class Overrides:
         if self.num_scored is not None:
             checks.check_count("scored", self.num_scored, 1)
         if self.kernel is not None and self.kernel not in [known.value for known in KernelName]:
-            raise InputError(f"there is no kernel {self.kernel!r}; choose paper or exact")
+            raise InputError(f"there is no kernel {self.kernel!r}; choose paper, exact or cgmh")
         if self.generator is not None and self.generator not in GENERATORS:
             raise InputError(f"there is no generator {self.generator!r}; choose one of: {', '.join(GENERATORS)}")
         if self.particles is not None:
@@ -98,6 +98,7 @@ class ChainRecipe(Recipe):
     family: Family = Family.LSTM
     num_scored: int | None = None  # how many of the candidates a causal target scores; None for all
     beam: int = 0  # width of the beam search for a first draft; 0 starts from the bare words
+    has_equal_actions: bool = False  # whether each action is equally likely, rather than each action and position
 
     @property
     def orders(self) -> list[ReadingOrder]:
@@ -123,15 +124,29 @@ class ChainRecipe(Recipe):
                 raise InputError("the pack's own model scores every candidate; give a target as well")
             chosen = replace(chosen, num_scored=given.num_scored)
         if chosen.num_scored is not None:
+            if chosen.kernel is KernelName.CGMH:
+                raise InputError("the kernel cgmh scores every candidate by a model of the pack; leave the target out")
             chosen = replace(chosen, num_scored=min(chosen.num_scored, chosen.num_candidates))
         return chosen
 
 
 @dataclass(frozen=True)
 class BeamRecipe(Recipe):
-    """Grid beam search, nothing revised after it. A causal target searches with a narrower beam."""
+    """Grid beam search, nothing revised after it. A causal target searches with a narrower beam.
+
+    A plain one adds no noise and chooses by the score of the whole sentence; otherwise by the score per word.
+    """
 
     width: int = _BEAM
+    is_plain: bool = False
+
+
+@dataclass(frozen=True)
+class HalvesRecipe(Recipe):
+    """A backward and a forward beam search from one keyword, separately or the forward one after the backward one."""
+
+    width: int = _BEAM
+    is_separate: bool = True
 
 
 @dataclass(frozen=True)
@@ -149,6 +164,14 @@ class InfillerRecipe(Recipe):
 CHAINS = (
     ChainRecipe("l-mcmc", "LSTM models, replace and insert, positions drawn at random"),
     ChainRecipe("l-mcmc-deletion", "the same with deletion: CGMH as the paper builds it", actions=PaperKernel.actions),
+    ChainRecipe(
+        "cgmh",
+        "CGMH: LSTM models; replace, insert and delete equally often, by the acceptance of its authors",
+        actions=PaperKernel.actions,
+        num_candidates=100,  # as in its authors' program
+        kernel=KernelName.CGMH,
+        has_equal_actions=True,
+    ),
     ChainRecipe("l-mcmc-c", "LSTM models guided by the classifier", learned=Learned.ALL),
     ChainRecipe("l-mcmc-c-positions", "the same without the prior for actions", learned=Learned.POSITIONS),
     ChainRecipe("l-mcmc-c-actions", "the same without the prior for positions", learned=Learned.ACTIONS),
@@ -173,8 +196,14 @@ CHAINS = (
     ),
 )
 GRID_BEAM = BeamRecipe("gbs", "grid beam search by the forward LSTM, nothing revised")
+PLAIN_GRID_BEAM = BeamRecipe("gbs-plain", "the same as the paper runs it: no noise, best whole sentence", is_plain=True)
+BEAMS = (GRID_BEAM, PLAIN_GRID_BEAM)
+HALVES = (
+    HalvesRecipe("sep-bf", "backward and forward beam search from one keyword, separately"),
+    HalvesRecipe("asyn-bf", "the same, forward after backward", is_separate=False),
+)
 INFILLING = InfillerRecipe(INFILLER, "SmolLM2 trained to write into gaps; the best of its particles", target=PULLED)
-RECIPES: dict[str, Recipe] = {one.name: one for one in (*CHAINS, GRID_BEAM, INFILLING)}
+RECIPES: dict[str, Recipe] = {one.name: one for one in (*CHAINS, *BEAMS, *HALVES, INFILLING)}
 
 
 def recipe(

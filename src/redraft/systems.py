@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from redraft import recipes
 from redraft.assemble import Models, build_chain, missing_models, opened
 from redraft.baselines.grid_beam import BeamSystem
+from redraft.baselines.halves import HalvesSystem
 from redraft.chain_writer import ChainWriter
 from redraft.errors import InputError
 from redraft.infill_writer import InfillWriter
@@ -109,7 +110,8 @@ SYSTEMS: dict[str, WritingSystem] = {
     system.recipe.name: system
     for system in (
         *map(ChainSystem, recipes.CHAINS),
-        BeamSystem(recipes.GRID_BEAM),
+        *map(BeamSystem, recipes.BEAMS),
+        *map(HalvesSystem, recipes.HALVES),
         InfillerSystem(recipes.INFILLING),
     )
 }
@@ -164,7 +166,7 @@ def load(
     recipe        which system; by default the best one for the models at hand. ``redraft recipes`` lists them
     candidates    words to weigh at each step (the paper's K)
     scored        how many of them a causal target scores
-    kernel        "paper" (search) or "exact" (sample)
+    kernel        "paper" or "cgmh" (search), or "exact" (sample)
     generator     which models propose words: "forward", "backward", "both" or "masked"
     target        a causal model that decides: "smollm2", a hub name, a folder or a .gguf file
     context       text that the sentence follows; needs a causal model

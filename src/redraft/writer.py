@@ -305,6 +305,10 @@ class WritingSystem(ABC):
         """The models that it needs and that a pack lacks."""
         return []
 
+    def refusal(self, constraints: Constraints) -> str | None:
+        """Why the system cannot write for some constraints; None if it can. It is asked before models are loaded."""
+        return None
+
     def override(self, given: Overrides) -> "WritingSystem":
         """The same system with the values that a user gives in place of the recipe's. By default none is taken."""
         return self

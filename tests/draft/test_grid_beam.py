@@ -75,6 +75,20 @@ def test_a_wide_beam_finds_the_likeliest_sentence(tiny_pack: Pack) -> None:
     assert draft.words == max(scores, key=lambda words: scores[words])
 
 
+def test_a_plain_choice_takes_the_likeliest_whole_sentence(tiny_pack: Pack) -> None:
+    model, constraints = load_lstm(tiny_pack, "forward"), Constraints(("dog",), min_words=1)
+
+    def costs(*, is_per_word: bool) -> list[float]:
+        beam = GridBeam(model, 4, is_per_word=is_per_word)
+        found = [one.words for one in beam.ranked(Chain(constraints, np.random.default_rng(0)), 1000)]
+        totals = [-model.log_prob(model.read([words], [None])[0]) for words in found]
+        return [total / (len(words) + 1) if is_per_word else total for total, words in zip(totals, found, strict=True)]
+
+    for is_per_word in (False, True):
+        assert len(costs(is_per_word=is_per_word)) > 4
+        assert costs(is_per_word=is_per_word) == sorted(costs(is_per_word=is_per_word))
+
+
 def test_noise_makes_drafts_differ_and_a_seed_makes_them_the_same(tiny_pack: Pack) -> None:
     constraints = Constraints(("dog", "sea"))
     several = {_drafts(tiny_pack, constraints, noise=2.0, seed=seed).words for seed in range(6)}
@@ -117,13 +131,13 @@ def test_a_wish_for_a_length_is_heard(tiny_pack: Pack) -> None:
 
 def test_every_input_has_a_draft_before_one_has_two(tiny_pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
-    plain = GridBeam.draft
+    plain = GridBeam.ranked
 
-    def draft(self: GridBeam, chain: Chain) -> Sentence:
+    def ranked(self: GridBeam, chain: Chain, num: int) -> list[Sentence]:
         order.append(chain.constraints.keywords[0])
-        return plain(self, chain)
+        return plain(self, chain, num)
 
-    monkeypatch.setattr(GridBeam, "draft", draft)
+    monkeypatch.setattr(GridBeam, "ranked", ranked)
     writer = redraft.load(str(tiny_pack.folder), "gbs")
     writer.write_many([Constraints((word,)) for word in ("dog", "sea")], Settings(chains=2, seed=0))
     assert order == ["dog", "sea", "dog", "sea"]

@@ -77,8 +77,8 @@ def test_samples_hold_drafts_and_traces(page: str) -> None:
     assert len(sets) == 12
     assert all(len(one["inputs"]) == 2 for one in sets)
     drafts = sets[0]["inputs"][0]["drafts"]
-    assert [draft["system"] for draft in drafts][:3] == ["human", "gbs", "l-mcmc-deletion"]
-    assert drafts[2]["trace"][0][1] == "start"
+    assert [draft["system"] for draft in drafts][:4] == ["human", "gbs-plain", "gbs", "cgmh"]
+    assert drafts[3]["trace"][0][1] == "start"
     assert any(mark for _, mark in drafts[2]["text"])
 
 

@@ -54,7 +54,7 @@ def test_every_table_and_figure_is_written(finished: Finished) -> None:
         assert (run.out / f"{one.name}.md").read_text().startswith(f"# {one.title}")
         assert list(csv.DictReader((run.out / f"{one.name}.csv").read_text().splitlines()))
         assert (run.out / f"{one.name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "| asyn-bf | unavailable |" in (run.out / "README.md").read_text()
+    assert "| asyn-bf | unavailable: pack guided has no start-states |" in (run.out / "README.md").read_text()
 
 
 def test_the_human_reference_stands_beside_every_system(finished: Finished) -> None:
@@ -75,14 +75,15 @@ def test_the_human_reference_stands_beside_every_system(finished: Finished) -> N
 
 def test_systems_that_are_not_there_are_named(finished: Finished) -> None:
     _, done = finished
-    assert done.absent["asyn-bf"] == UNAVAILABLE
+    no_start = f"{UNAVAILABLE}: pack guided has no start-states"
+    assert done.absent["asyn-bf"] == no_start
     lacks = "pack guided has no XLNet that reads forward and no XLNet that reads backward"
     assert done.absent["x-mcmc"] == f"{UNAVAILABLE}: {lacks}"
     assert done.absent["l-mcmc-c-third"] == "unavailable: there is no pack 'english-third'"
     assert done.absent["smollm2-mcmc"] == "unavailable: smollm2 was not pulled"
-    assert not {"l-mcmc-c", "gbs"} & set(done.absent)
+    assert not {"l-mcmc-c", "gbs", "gbs-plain", "cgmh"} & set(done.absent)
     (absent,) = [row for row in done.results[0].grids[0].rows if row.system == "asyn-bf"]
-    assert (absent.note, [cell.ours for cell in absent.cells]) == (UNAVAILABLE, [None] * 4)
+    assert (absent.note, [cell.ours for cell in absent.cells]) == (no_start, [None] * 4)
     assert absent.cells[0].paper == 4.304
 
 
@@ -299,10 +300,10 @@ def test_what_cannot_be_is_refused_before_any_work(run: ReproduceConfig, tmp_pat
 def test_two_processes_may_write_for_one_folder(run: ReproduceConfig) -> None:
     class Nested(Quiet):
         def begin(self, units: int) -> None:
-            reproduce(replace(run, systems=("l-mcmc-deletion",)), ["table3"], Quiet())
+            reproduce(replace(run, systems=("cgmh",)), ["table3"], Quiet())
 
     assert reproduce(run, ["table3"], Nested()) is not None
-    assert set(_texts(run.out)) == {f"outputs/{name}/paper-keywords.jsonl" for name in ("l-mcmc", "l-mcmc-deletion")}
+    assert set(_texts(run.out)) == {f"outputs/{name}/paper-keywords.jsonl" for name in ("l-mcmc", "cgmh")}
     run.outputs("l-mcmc", "paper-keywords").write_text("")
     with (
         batch.results(run.outputs("l-mcmc", "paper-keywords")),

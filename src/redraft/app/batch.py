@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +18,7 @@ from redraft.batch import Input, key_of
 from redraft.errors import InputError, RedraftError
 from redraft.interrupt import stop_on_interrupt
 from redraft.records import constraints_of
-from redraft.sentence import BLANK
+from redraft.sentence import BLANK, Constraints
 
 _WORD_OR_PHRASE = re.compile(r'"([^"]+)"|(\S+)')
 
@@ -28,7 +28,7 @@ def run_batch(options: Options) -> None:
     if options.batch < 1:
         raise InputError(f"--batch must be at least 1, not {options.batch}")
     settings = options.settings()  # refuse wrong settings before anything is read
-    inputs, num_bad = parse_lines(_lines(options.input or "-"), options.defaults())
+    inputs, num_bad = parse_lines(_lines(options.input or "-"), options.defaults(), options.check)
     with _results(options.output) as (file, kept):
         done = {key_of(line["id"]) for line in kept}
         left = [item for item in inputs if item.key not in done]
@@ -66,8 +66,13 @@ def run_batch(options: Options) -> None:
         sys.exit(2)
 
 
-def parse_lines(lines: Iterable[str], defaults: dict[str, Any]) -> tuple[list[Input], int]:
-    """Parse the lines of a file. Return the inputs and the number of invalid lines, which standard error names."""
+def parse_lines(
+    lines: Iterable[str], defaults: dict[str, Any], check: Callable[[Constraints], None] = lambda _: None
+) -> tuple[list[Input], int]:
+    """Parse the lines of a file. Return the inputs and the number of invalid lines, which standard error names.
+
+    ``check`` refuses what cannot be written.
+    """
     inputs: list[Input] = []
     seen: dict[str, int] = {}
     num_bad = 0
@@ -76,6 +81,7 @@ def parse_lines(lines: Iterable[str], defaults: dict[str, Any]) -> tuple[list[In
             continue
         try:
             item = parse_line(number, line, defaults)
+            check(item.constraints)
             if (first := seen.setdefault(item.key, number)) != number:
                 raise InputError(f"the id {item.id!r} was used on line {first} already")
         except RedraftError as error:

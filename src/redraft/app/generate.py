@@ -101,6 +101,7 @@ def _write_one(given: dict[str, object], options: Options) -> None:
     from redraft.records import constraints_of, record
 
     constraints = constraints_of({**options.defaults(), **given})
+    options.check(constraints)
     for given_word, written in constraints.respelled:
         click.echo(f"redraft: {given_word!r} is written {written!r}", err=True)
     settings = options.settings()  # refuse wrong settings before the models are loaded

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redraft.app.sections import HOW, MODELS, OUTPUT, SAMPLING, WHAT, Command, option
-from redraft.errors import InputError
+from redraft.errors import ConstraintError, InputError
 
 if TYPE_CHECKING:
     from redraft.drafts import Settings
+    from redraft.sentence import Constraints
     from redraft.target import SoftScore
     from redraft.writer import Writer
 
@@ -87,6 +88,14 @@ class Options:
             particles=self.particles,
         )
 
+    def check(self, constraints: "Constraints") -> None:
+        """Refuse what the chosen recipe cannot write, before models are loaded."""
+        if self.recipe is not None:
+            from redraft.systems import system
+
+            if (why := system(self.recipe).refusal(constraints)) is not None:
+                raise ConstraintError(why)
+
     def _soft(self) -> "list[SoftScore]":
         from redraft.target import penalise_repetition, prefer, prefer_length
 
@@ -122,9 +131,13 @@ RECIPES = {
     "l-mcmc-c-actions": "the same; the classifier chooses only actions",
     "l-mcmc": "LSTM models; actions and positions are drawn at random",
     "l-mcmc-deletion": "the same with deletion: CGMH as the paper builds it",
+    "cgmh": "CGMH: LSTM models; replacing, inserting and deleting are equally likely",
     "x-mcmc-c": "XLNet models, guided by the classifier",
     "x-mcmc": "XLNet models; actions and positions are drawn at random",
     "gbs": "grid beam search with the forward LSTM; nothing is revised",
+    "gbs-plain": "the same as the paper runs it: no noise, the best whole sentence",
+    "sep-bf": "backward and forward beam search from one keyword, separately",
+    "asyn-bf": "the same; the forward search continues the backward half",
 }
 
 
@@ -257,8 +270,10 @@ _WRITING = (
     option(
         SAMPLING,
         "--kernel",
-        type=click.Choice(["paper", "exact"]),
-        help="paper: search as in the paper. exact: sample from the target. Default: exact with --samples, else paper.",
+        type=click.Choice(["paper", "exact", "cgmh"]),
+        metavar="NAME",
+        help="paper: search as in the paper. exact: sample from the target. cgmh: search as in CGMH. Default: exact "
+        "with --samples, else that of the recipe.",
     ),
 )
 

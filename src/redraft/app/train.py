@@ -9,6 +9,7 @@ import click
 from redraft.app.train_classifier import train_classifier
 from redraft.app.train_infiller import train_infiller
 from redraft.app.train_parts import add, parts_options, print_location
+from redraft.app.train_start_states import train_start_states
 from redraft.app.train_xlnet import xlnet_lm
 from redraft.app.training_options import Count, threads_option
 from redraft.errors import InputError
@@ -36,6 +37,7 @@ def train() -> None:
 train.add_command(train_classifier)
 train.add_command(xlnet_lm)
 train.add_command(train_infiller)
+train.add_command(train_start_states)
 train.add_command(add)
 
 
@@ -80,12 +82,14 @@ def pack(
     xlnets: tuple[str, ...],
     classifier: Path | None,
     infiller: Path | None,
+    start_states: Path | None,
 ) -> None:
     """Train the LSTM models of a pack and write the pack to OUT/NAME."""
     from redraft.training.pack import PackTraining, train_pack
     from redraft.training.parts import Additions
 
-    additions = Additions(xlnets, classifier, infiller) if xlnets or classifier or infiller else None
+    added = Additions(xlnets, classifier, infiller, start_states)
+    additions = added if added.any else None
     config = PackTraining(corpus, name, tokens, words, test=test, about=_read(about), additions=additions)
     print_location(train_pack(config, out))
 

@@ -27,6 +27,7 @@ def parts_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option("--classifier", type=_PATH, help="Folder of a classifier: an XLNet or any other encoder."),
         click.option("--infiller", type=_PATH, help="Folder of an adapter from redraft train infiller."),
+        click.option("--start-states", type=_PATH, help="Folder from redraft train start-states."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -47,11 +48,12 @@ def add(
     xlnets: tuple[str, ...],
     classifier: Path | None,
     infiller: Path | None,
+    start_states: Path | None,
     corpus: Path,
     test: Path | None,
     out: Path,
 ) -> None:
-    """Add an XLNet, a classifier or an infiller to a copy of a pack, and measure the cost of storing it in 8 bits."""
+    """Add trained models to a copy of a pack, and measure them: the cost of 8 bits, the gain from start states."""
     from redraft.models.pack import open_pack
     from redraft.training.pack import held_out_sets
     from redraft.training.parts import Additions, add_parts
@@ -59,7 +61,8 @@ def add(
     base = open_pack(pack)
     if out.resolve() == base.folder.resolve():
         raise InputError(f"{out} is the pack itself, which may be in use; choose a new folder")
-    print_location(add_parts(base, out, Additions(xlnets, classifier, infiller), held_out_sets(corpus, test)))
+    added = Additions(xlnets, classifier, infiller, start_states)
+    print_location(add_parts(base, out, added, held_out_sets(corpus, test)))
 
 
 def print_location(pack: "Pack") -> None:

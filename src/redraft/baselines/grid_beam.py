@@ -5,16 +5,17 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from redraft.assemble import NEEDS_CAUSAL, Models, build_beam
-from redraft.chain_writer import Track, chains_of, drafts_of, first_drafts
-from redraft.draft.grid_beam import GridBeam, Language
+from redraft.chain_writer import Track, chains_of, drafts_of
+from redraft.draft.grid_beam import Language
 from redraft.drafts import Draft, Observer, Settings
 from redraft.errors import InputError
 from redraft.models.pack import Pack
-from redraft.recipes import BeamRecipe, Overrides
+from redraft.recipes import BeamRecipe, HalvesRecipe, Overrides
 from redraft.sampler import Chain, State
 from redraft.scoring import log_weights
 from redraft.sentence import Constraints, Sentence
@@ -23,12 +24,23 @@ from redraft.version import VERSION
 from redraft.writer import Shaping, Writer, WritingSystem
 
 
+class SentenceSearch(Protocol):
+    """A search for the best sentences that meet constraints."""
+
+    @property
+    def width(self) -> int:
+        """The width of the beam."""
+
+    def ranked(self, chain: Chain, num: int) -> list[Sentence]:
+        """The best ``num`` sentences, or fewer if it finds no more. Those that are too short come last."""
+
+
 class BeamWriter(Writer):
-    """Grid beam search by one model. Each chain is a search of its own, with noise of its own."""
+    """Beam search. Each chain is a search of its own, with noise of its own if the search adds any."""
 
     pack: Pack
 
-    def __init__(self, pack: Pack, recipe: BeamRecipe, target: Target, beam: GridBeam):
+    def __init__(self, pack: Pack, recipe: BeamRecipe | HalvesRecipe, target: Target, beam: SentenceSearch):
         self.pack, self.recipe, self._target, self._beam = pack, recipe, target, beam
 
     def write_many(
@@ -49,13 +61,29 @@ class BeamWriter(Writer):
         chains = chains_of(inputs, settings, seed, numbers)
         started = time.monotonic()
         ends = started + settings.time_limit * len(inputs) if settings.time_limit else math.inf
-        found = first_drafts(self._beam, chains, settings.num_chains, lambda: time.monotonic() <= ends)
+        found = self._search(chains, settings, ends)
         tracks = [Track(chain.constraints, self._target, settings.num) for chain in chains]
-        for track, state in zip(tracks, self._states(chains, found), strict=True):
-            track.start = state.sentence
-            track.visit(state)
+        visits = [(i, sentence) for i, some in enumerate(found) for sentence in some]
+        states = self._states([chains[i] for i, _ in visits], [sentence for _, sentence in visits])
+        for (i, _), state in zip(visits, states, strict=True):
+            tracks[i].start = tracks[i].start or state.sentence
+            tracks[i].visit(state)
         seconds = (time.monotonic() - started) / len(inputs)
         return drafts_of(tracks, settings, seconds, self.signature(settings, seed))
+
+    def _search(self, chains: Sequence[Chain], settings: Settings, ends: float) -> list[list[Sentence]]:
+        """Sentences for every chain; the given words alone once the time is up.
+
+        Every input is searched once before any input is searched again.
+        """
+        found: dict[int, list[Sentence]] = {}
+        for i in sorted(range(len(chains)), key=lambda i: i % settings.num_chains):
+            constraints, in_time = chains[i].constraints, time.monotonic() <= ends
+            best, *others = (
+                self._beam.ranked(chains[i], settings.num) if in_time else [constraints.start(chains[i].rng)]
+            )
+            found[i] = [best, *(one for one in others if constraints.met_by(one.words))]
+        return [found[i] for i in range(len(chains))]
 
     def _states(self, chains: Sequence[Chain], sentences: Sequence[Sentence]) -> list[State]:
         """The sentences with their scores."""
@@ -126,5 +154,5 @@ class BeamSystem(WritingSystem):
             model = models.causal(self.recipe.target, shaping.context)
         elif shaping.context:
             raise InputError(NEEDS_CAUSAL)
-        beam = build_beam(model, self.recipe.width, shaping)
+        beam = build_beam(model, self.recipe.width, shaping, is_plain=self.recipe.is_plain)
         return BeamWriter(pack, self.recipe, Target(model, shaping.power, shaping.soft), beam)

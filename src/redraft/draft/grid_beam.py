@@ -117,11 +117,20 @@ class _Task:
 class GridBeam:
     """First drafts by a model that reads forward. ``noise`` makes those of different chains differ.
 
-    The model and the ``soft`` scores choose among the sentences that the search finds.
+    The model and the ``soft`` scores choose among the sentences that the search finds: by the score per word, or by
+    that of the whole sentence, which prefers short ones.
     """
 
-    def __init__(self, model: Language, width: int, noise: float = 0.0, soft: tuple[SoftScore, ...] = ()):
-        self._model, self.width, self._noise = model, width, noise
+    def __init__(
+        self,
+        model: Language,
+        width: int,
+        noise: float = 0.0,
+        soft: tuple[SoftScore, ...] = (),
+        *,
+        is_per_word: bool = True,
+    ):
+        self._model, self.width, self._noise, self._is_per_word = model, width, noise, is_per_word
         self._target = Target(model, soft=soft)
         words = model.words
         self._columns = {word: column for column, word in enumerate(words)}
@@ -132,21 +141,28 @@ class GridBeam:
 
     def draft(self, chain: Chain) -> Sentence:
         """A draft for a chain; the given words alone if the search finds nothing that is allowed."""
+        return self.ranked(chain, 1)[0]
+
+    def ranked(self, chain: Chain, num: int) -> list[Sentence]:
+        """The best ``num`` drafts for a chain; the given words alone if the search finds nothing that is allowed."""
         task = _Task.of(chain.constraints, chain.constraints.start(chain.rng))
         searched = [(task.sentence(one.free), one.reading) for one in self._search(task, chain.rng)]
         # The ending may have completed a banned phrase.
         found = [(one, old) for one, old in searched if task.constraints.has_no_banned_phrase(one.words)]
         if not found:
-            return task.start
+            return [task.start]
         words = [one.words for one, _ in found]
         readings = self._model.read(words, [old for _, old in found])
         log_probs = np.array([self._model.log_prob(reading) for reading in readings])
         weights = self._target.log_weights(log_probs, words)
         lengths = [len(one) for one in words]
-        costs = [self._target.cost(*one) for one in zip(log_probs.tolist(), weights.tolist(), lengths, strict=True)]
+        costs = -weights
+        if self._is_per_word:
+            of_each = zip(log_probs.tolist(), weights.tolist(), lengths, strict=True)
+            costs = np.array([self._target.cost(*one) for one in of_each])
         wished = self._target.length
-        best = min(range(len(found)), key=lambda i: (task.constraints.shortfall(found[i][0], wished), costs[i]))
-        return found[best][0]
+        ranks = [(task.constraints.shortfall(one, wished), cost) for (one, _), cost in zip(found, costs, strict=True)]
+        return [found[i][0] for i in sorted(range(len(found)), key=ranks.__getitem__)[:num]]
 
     def _search(self, task: _Task, rng: np.random.Generator) -> list[_Hypothesis]:
         """Hypotheses of every length that contain all parts."""

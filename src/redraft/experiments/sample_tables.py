@@ -3,19 +3,20 @@
 from collections.abc import Sequence
 
 from redraft.experiments import paper_samples
-from redraft.experiments.experiment import Experiment, ExperimentKind, RowSpec, all_pairs
-from redraft.experiments.inputs import PAPER_KEYWORDS, PAPER_TEMPLATES, TestSetColumn
+from redraft.experiments.config import ReproduceConfig
+from redraft.experiments.experiment import Experiment, ExperimentKind, OutputRequest, RowSpec
+from redraft.experiments.inputs import PAPER_KEYWORD, PAPER_KEYWORDS, PAPER_TEMPLATES
 from redraft.experiments.measurements import Measurements, WrittenOutputs
 from redraft.experiments.metric_tables import EARLY, TABLE4, TABLE6
 from redraft.experiments.paper_samples import Printed
 from redraft.experiments.pictures import sentences
 from redraft.experiments.result import Result, SampleGroup, SampleRow
-from redraft.experiments.systems import HUMAN, TEMPLATE
+from redraft.experiments.systems import HUMAN, SYSTEMS, TEMPLATE
 
 # The rows of the tables of metrics; the paper prints sentences for most of them.
 _KEYWORDS = (RowSpec("Human", HUMAN), *(row for row in TABLE6 if row.system != HUMAN))
 _TEMPLATES = tuple(row for row in TABLE4 if row.system not in (TEMPLATE, "fb-lm") and row not in EARLY)
-_CGMH = "CGMH is L-MCMC w/ deletion here."
+_CGMH = "CGMH is its kernel with our LSTM models. GBS chooses the likeliest sentence, its second row that per word."
 
 
 def _experiment(
@@ -34,8 +35,17 @@ def _experiment(
         about = (f"{config.steps} steps, seed {config.seed}.", *notes)
         return Result(experiment.name, experiment.title, groups=groups, notes=about)
 
-    requests = all_pairs(rows, [TestSetColumn(test_set, "")])
+    def requests(config: ReproduceConfig) -> list[OutputRequest]:
+        sets = [(row, _set_of(row, one, test_set)) for one in printed for row in rows]
+        return [OutputRequest(row.system, chosen, row.own_steps(config)) for row, chosen in dict.fromkeys(sets)]
+
     return Experiment(ExperimentKind.TABLE, number, subject, build, sentences, requests)
+
+
+def _set_of(row: RowSpec, printed: Printed, test_set: str) -> str:
+    """The test set of a printed input: a system that takes one keyword has one of its own."""
+    is_single = len(printed.given.get("keywords", ())) == 1
+    return PAPER_KEYWORD if is_single and SYSTEMS[row.system].most_keywords == 1 else test_set
 
 
 def _group(written: WrittenOutputs, printed: Printed, test_set: str, rows: Sequence[RowSpec]) -> SampleGroup:
@@ -48,7 +58,7 @@ def _sample(written: WrittenOutputs, printed: Printed, test_set: str, row: RowSp
     if row.system == HUMAN:
         own = not printed.has_human  # then the reference is ours
         return SampleRow(row.title, HUMAN, printed.reference if own else "", "" if own else printed.reference)
-    published = printed.outputs.get(row.title, "")
+    published, test_set = printed.outputs.get(row.title, ""), _set_of(row, printed, test_set)
     if not written.has(row.system, test_set):
         return SampleRow(row.title, row.system, paper=published, note=written.why_missing(row.system, test_set))
     found = {one.id: one.text for one in written.outputs(row.system, test_set, row.own_steps(written.config))}

@@ -58,7 +58,9 @@ SYSTEMS = {
     for system in (
         ComparedSystem("sep-bf", most_keywords=1),
         ComparedSystem("asyn-bf", most_keywords=1),
+        ComparedSystem("gbs-plain"),
         ComparedSystem("gbs"),
+        ComparedSystem("cgmh"),
         ComparedSystem("l-mcmc-deletion"),
         ComparedSystem("l-mcmc"),
         ComparedSystem("l-mcmc-c"),

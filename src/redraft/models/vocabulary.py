@@ -67,6 +67,10 @@ class Vocabulary:
         """For each word, the id of its plain form: its own id, or that of the lower-case form if it is not plain."""
         return np.where(self.is_plain, np.arange(len(self)), self._lowered)
 
+    def plain(self, word: str) -> str:
+        """The form in which a sentence holds a word that opens it: "the" for "The"."""
+        return self.words[self.plain_ids[self._ids[word]]] if word in self._ids else word
+
     @cached_property
     def is_word(self) -> NDArray[np.bool_]:
         """Whether a word is more than punctuation. An unknown word counts as a word."""

@@ -42,6 +42,13 @@ class UniformPrior:
         return [log_of(table) for table in legal]
 
 
+class EqualActionsPrior:
+    """Every action equally likely, then every legal position of it: CGMH. An action without a position is not drawn."""
+
+    def log_tables(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[Array]:
+        return [log_of(table / np.maximum(1, table.sum(1, keepdims=True))) for table in legal]
+
+
 def draw_move(log_table: Array, rng: np.random.Generator) -> Move | None:
     """Draw a legal pair; None if there is none."""
     if not np.isfinite(log_table).any():

@@ -24,10 +24,11 @@ WIDE = 0.02  # how often an exact kernel draws from the whole vocabulary
 
 
 class KernelName(enum.Enum):
-    """``paper`` searches, ``exact`` samples; docs/kernels.md compares them."""
+    """``paper`` and ``cgmh`` search, ``exact`` samples; docs/kernels.md compares them."""
 
     PAPER = "paper"
     EXACT = "exact"
+    CGMH = "cgmh"
 
 
 class Proposal(NamedTuple):
@@ -170,7 +171,7 @@ class PaperKernel:
         return _paper_plan(site, site.candidates.words, rng)
 
     def plan_given(self, site: Site[Candidates], words: Words) -> PaperPlan:
-        return PaperPlan(site, site.candidates.words, _without(site, site.candidates.words))
+        return PaperPlan(site, site.candidates.words, empty_filling(site, site.candidates.words))
 
 
 class ThinningKernel:
@@ -194,10 +195,10 @@ class ThinningKernel:
 
 
 def _paper_plan(site: Site[Candidates], words: Words, rng: np.random.Generator) -> PaperPlan:
-    return PaperPlan(site, words, _without(site, words), rng.gumbel(size=len(words)))
+    return PaperPlan(site, words, empty_filling(site, words), rng.gumbel(size=len(words)))
 
 
-def _without(site: Site[Candidates], words: Words) -> tuple[Words, ...]:
+def empty_filling(site: Site[Candidates], words: Words) -> tuple[Words, ...]:
     """The empty filling, which a deletion scores as well."""
     return ((),) if site.action is Action.DELETE and words else ()
 

@@ -1,4 +1,4 @@
-"""Adding models to a pack: XLNet language models and classifiers in 8 bits, with the cost of that on the card."""
+"""Adding models to a pack: XLNets and classifiers in 8 bits, with the cost of that on the card, and small parts."""
 
 import copy
 import shutil
@@ -18,6 +18,7 @@ from redraft.files import ordinary_modes
 from redraft.models.causal.adapter import load_adapter, save_adapter
 from redraft.models.causal.infiller import INFILLER
 from redraft.models.lstm.files import load_network
+from redraft.models.lstm.start_states import START_STATES
 from redraft.models.pack import MANIFEST, Pack, write_manifest
 from redraft.models.pieces import SentencePieces
 from redraft.models.quantise import dequantise, quantise
@@ -26,6 +27,7 @@ from redraft.models.xlnet.network import ReadingOrder, XlnetLM
 from redraft.models.xlnet.pack import LANGUAGE_MODEL, store_xlnet
 from redraft.predict.classifier import CLASSIFIER, Classifier, HubNetwork, check_labels, load_classifier, read_config
 from redraft.training.piece_data import encode_pieces
+from redraft.training.start_parts import add_start_states, check_start_states
 from redraft.training.word_data import encode_words
 
 _Network = TypeVar("_Network", bound=nn.Module)
@@ -46,6 +48,12 @@ class Additions:
     xlnets: Sequence[str] = ()
     classifier: Path | None = None
     infiller: Path | None = None
+    start_states: Path | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to add."""
+        return bool(self.xlnets) or any((self.classifier, self.infiller, self.start_states))
 
     def load_xlnets(self) -> "list[_Xlnet]":
         xlnets = [_Xlnet.of(source) for source in self.xlnets]
@@ -68,8 +76,8 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: SentenceSets) -> Pa
 
     If a model cannot be added, nothing is left behind.
     """
-    if not added.xlnets and added.classifier is None and added.infiller is None:
-        raise InputError("name what to add to the pack: an XLNet language model, a classifier or an infiller")
+    if not added.any:
+        raise InputError("name what to add: an XLNet language model, a classifier, an infiller or start states")
     if empty := [name for name, lines in sets.items() if not lines]:
         raise InputError(f"there is no sentence to measure on: {empty[0]} is empty; give more text")
     in_place = out.resolve() == base.folder.resolve()
@@ -78,6 +86,8 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: SentenceSets) -> Pa
     xlnets = added.load_xlnets()
     if added.infiller is not None:
         load_adapter(added.infiller)
+    if added.start_states is not None:
+        check_start_states(base, added.start_states)
     classifier = None if added.classifier is None else load_classifier(added.classifier, pack=base)
     if in_place:
         return _add(base, out, xlnets, added, classifier, sets)
@@ -135,6 +145,8 @@ def _add(
         parts[CLASSIFIER], card[CLASSIFIER] = _classifier(out, added.classifier, classifier, sets)
     if added.infiller is not None:
         parts[INFILLER], card[INFILLER] = _infiller(out, added.infiller)
+    if added.start_states is not None:
+        parts[START_STATES], card[START_STATES] = add_start_states(base, out, added.start_states, sets)
     _drop_unused_pieces(out, parts)
     return write_manifest(out, base.name, parts, card)
 
