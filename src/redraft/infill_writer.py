@@ -14,6 +14,7 @@ from redraft.draft.growth import Drafted
 from redraft.draft.particles import ParticleDrafter
 from redraft.drafts import Draft, Observer, Particle, Settings
 from redraft.errors import InputError
+from redraft.models.base import Words
 from redraft.models.causal.infiller import Infiller
 from redraft.models.pack import Pack
 from redraft.numerics import Array, log_sum
@@ -237,7 +238,10 @@ class InfillWriter(Writer):
 
     def _chosen(self, constraints: Constraints, candidates: Sequence[_Candidate], num: int) -> list[_Candidate]:
         """The best candidate, then the best among those that differ from it, and so on."""
-        left = list({one.sentence.words: one for one in candidates}.values())
+        found: dict[Words, _Candidate] = {}
+        for one in candidates:
+            found.setdefault(one.sentence.words, one)  # rewriting may come back to where it started
+        left = list(found.values())
         scores = [self._score(constraints, one) for one in left]
         taken: list[_Candidate] = []
         while left and len(taken) < num:

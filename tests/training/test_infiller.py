@@ -72,7 +72,7 @@ def test_gradients_are_those_of_plain_low_rank_layers(base: Path) -> None:
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     ids = torch.tensor([[5, 9, 100, 7, 42, 8]])
-    network.loss(network.hidden(ids[:, :-1])[0], ids[0, 1:]).backward()
+    network.nll(network.hidden(ids[:, :-1])[0], ids[0, 1:]).sum().backward()
     generator = torch.Generator().manual_seed(0)
     for parameter in network.parameters():
         direction = torch.randn(parameter.shape, generator=generator)
@@ -82,7 +82,7 @@ def test_gradients_are_those_of_plain_low_rank_layers(base: Path) -> None:
         for sign in (1, -1):
             with torch.no_grad():
                 parameter.add_(sign * step * direction)
-                losses.append(float(network.loss(network.hidden(ids[:, :-1])[0], ids[0, 1:])))
+                losses.append(float(network.nll(network.hidden(ids[:, :-1])[0], ids[0, 1:]).sum()))
                 parameter.sub_(sign * step * direction)
         slope = (losses[0] - losses[1]) / (2 * step)
         assert float((parameter.grad * direction).sum()) == pytest.approx(slope, rel=0.02, abs=0.02)

@@ -6,6 +6,7 @@ particle is the target over the proposal, summed over the two ways to come to a 
 """
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +26,7 @@ from redraft.stretches import Stretch, reads_as
 _EAGER = 0.3  # how likely a particle starts a part at most, where the model would not expect it
 _LONG_GAP, _PER_WORD = 8, 0.03  # after so many free words it becomes likelier with every word
 IMPOSSIBLE = -np.inf
-_LOG_SELDOM = -4.0
+_SELDOM = math.exp(-4.0)
 _STOPS = frozenset(".?!")  # a sentence has one, at its end
 
 
@@ -87,6 +88,13 @@ class DraftTask:
         return self.constraints.limit - (self.constraints.has_ending and self.closes)
 
 
+class TokenDist(NamedTuple):
+    """The distribution of the next token, [vocabulary]. Sums over tokens need the probabilities."""
+
+    log_probs: Array
+    probs: Array
+
+
 class _Boundary(NamedTuple):
     """A place where a word may start: how likely each part was started there, and how likely the free way to it is."""
 
@@ -126,10 +134,38 @@ class _Spelled(NamedTuple):
 
 
 class GrowthOptions(NamedTuple):
-    """How a particle may go on: with parts, and with tokens that come freely. The log-probabilities of both add up."""
+    """How a particle may continue: with parts, or with tokens that come freely. Both together have probability one.
+
+    The weights of the tokens are linear, because a logarithm of the whole vocabulary is expensive. ``log_scale`` makes
+    probabilities of them.
+    """
 
     log_starts: dict[int, float]
-    log_tokens: Array  # [vocabulary]
+    weights: Array  # [vocabulary]
+    log_scale: float
+
+    def log_token(self, token: int) -> float:
+        weight = float(self.weights[token])
+        return self.log_scale + math.log(weight) if weight > 0 else IMPOSSIBLE
+
+    def mixed(self, other: "GrowthOptions", log_shares: tuple[float, float]) -> "GrowthOptions":
+        """A mixture of these options and others."""
+        own, others = log_shares
+        parts = {*self.log_starts, *other.log_starts}
+        log_starts = {
+            part: float(
+                np.logaddexp(
+                    own + self.log_starts.get(part, IMPOSSIBLE), others + other.log_starts.get(part, IMPOSSIBLE)
+                )
+            )
+            for part in sorted(parts)
+        }
+        scales = own + self.log_scale, others + other.log_scale
+        top = max(scales)
+        if top == IMPOSSIBLE:
+            return GrowthOptions(log_starts, np.zeros_like(self.weights), 0.0)
+        weights = math.exp(scales[0] - top) * self.weights + math.exp(scales[1] - top) * other.weights
+        return GrowthOptions(log_starts, weights, top)
 
 
 class GrowthChoice(NamedTuple):
@@ -151,49 +187,51 @@ class GrowthRules:
         banned = task.constraints.banned_words
         self._free = self._table.usable
         # A banned word may become another one, but seldom does.
-        self._log_bias = np.zeros(len(self._table))
-        self._log_bias[[i for word in banned for i in self._table.single_words.get(word, ())]] = _LOG_SELDOM
+        self._bias = np.ones(len(self._table))
+        self._bias[[i for word in banned for i in self._table.single_words.get(word, ())]] = _SELDOM
         for word, weight in encouraged.items():
-            self._log_bias[self._table.single_words.get(word.lower(), [])] += weight
+            self._bias[self._table.single_words.get(word.lower(), [])] *= math.exp(weight)
+        self._is_biased = bool((self._bias != 1).any())
         self._endings = np.zeros(len(self._table), dtype=np.bool_)
         self._endings[[self._table.marks[e] for e in task.constraints.allowed_endings if e in self._table.marks]] = True
         self._ends_word = self._table.ends_word.copy()
         self._ends_word[self._table.end] = True
+        self._ends_word_weights = self._ends_word.astype(np.float64)
         self._stops = [i for i, one in enumerate(self._table.texts) if one and one.strip()[:1] in _STOPS]
         self._first = [(model.spell((), part)[0], model.spell(("the",), part)[0]) for part in task.parts]
 
-    def advance(self, particle: GrowingParticle, log_dist: Array, choose: ChooseGrowth) -> None:
+    def advance(self, particle: GrowingParticle, dist: TokenDist, choose: ChooseGrowth) -> None:
         """Add a token. A particle that cannot go on loses its weight."""
         spelled = self._spelled(particle)
-        free = self._options(particle, log_dist, spelled)
+        free = self._options(particle, dist, spelled)
         if particle.queue:
-            self._add(particle, particle.queue[0], log_dist, free)
+            self._add(particle, particle.queue[0], dist, free)
             particle.queue = particle.queue[1:]
             return
-        after_part = None if particle.part is None else self._options(particle, log_dist, spelled, is_part=True)
+        after_part = None if particle.part is None else self._options(particle, dist, spelled, is_part=True)
         choice = choose(free if after_part is None else after_part)
         if choice is None:
             particle.log_weight = IMPOSSIBLE
             return
         options = free
         if spelled is not None and (choice.part is not None or self._ends_word[choice.token]):
-            after_part = after_part or self._options(particle, log_dist, spelled, is_part=True)
+            after_part = after_part or self._options(particle, dist, spelled, is_part=True)
             options = self._hold(particle, spelled, free, after_part)
         particle.boundaries.append(_Boundary(len(particle.text), options.log_starts, particle.log_free))
         if choice.part is None:
-            particle.log_weight += float(log_dist[choice.token]) - float(options.log_tokens[choice.token])
-            self._add(particle, choice.token, log_dist, options)
+            particle.log_weight += float(dist.log_probs[choice.token]) - options.log_token(choice.token)
+            self._add(particle, choice.token, dist, options)
         else:
             particle.part, particle.part_log_prob = choice.part, -particle.log_prob
             first, *rest = self._model.spell(tuple(text.tokenise(particle.text)), self._task.parts[choice.part])
-            self._add(particle, first, log_dist, options)
+            self._add(particle, first, dist, options)
             particle.queue = tuple(rest)
 
-    def _add(self, particle: GrowingParticle, token: int, log_dist: Array, options: GrowthOptions) -> None:
+    def _add(self, particle: GrowingParticle, token: int, dist: TokenDist, options: GrowthOptions) -> None:
         particle.tokens.append(token)
         particle.text += "" if token == self._table.end else self._table.texts[token]
-        particle.log_prob += float(log_dist[token])
-        particle.log_free += float(options.log_tokens[token])
+        particle.log_prob += float(dist.log_probs[token])
+        particle.log_free += options.log_token(token)
 
     def _spelled(self, particle: GrowingParticle) -> _Spelled | None:
         """The part that ends the text, if one does: because it was started, or because it came about freely."""
@@ -242,17 +280,10 @@ class GrowthRules:
         particle.held = (*particle.held, spelled.part)
         particle.spans = (*particle.spans, (first, len(particle.text)))
         particle.part, particle.boundaries, particle.log_free = None, [], 0.0
-        by_part, by_free = log_start - log_both, log_free - log_both
-        return GrowthOptions(
-            {
-                part: float(np.logaddexp(by_part + log_prob, by_free + free.log_starts.get(part, IMPOSSIBLE)))
-                for part, log_prob in after_part.log_starts.items()
-            },
-            np.logaddexp(by_part + after_part.log_tokens, by_free + free.log_tokens),
-        )
+        return after_part.mixed(free, (log_start - log_both, log_free - log_both))
 
     def _options(
-        self, particle: GrowingParticle, log_dist: Array, spelled: _Spelled | None, *, is_part: bool = False
+        self, particle: GrowingParticle, dist: TokenDist, spelled: _Spelled | None, *, is_part: bool = False
     ) -> GrowthOptions:
         """How a particle may go on. After a part nothing may follow that would make its last word longer.
 
@@ -268,13 +299,24 @@ class GrowthRules:
                 allowed |= longer & ~self._ends_word
         if self._is_banned(particle.text):
             allowed, starts = allowed & ~self._ends_word, []
-        log_allowed = np.where(allowed, log_dist + self._log_bias, IMPOSSIBLE)
-        log_mass = log_sum(log_allowed)
-        log_starts = self._log_starts(particle, log_dist, starts, is_forced=log_mass == IMPOSSIBLE)
+        weights = self._weights(dist, allowed)
+        mass = float(weights.sum())
+        log_starts = self._log_starts(particle, dist, starts, is_forced=mass == 0)
+        if mass == 0:
+            return GrowthOptions(log_starts, weights, 0.0)
         log_any = log_sum(np.array(list(log_starts.values())))
-        if log_mass == IMPOSSIBLE:
-            return GrowthOptions(log_starts, log_allowed)
-        return GrowthOptions(log_starts, log_allowed - log_mass + float(np.log1p(-np.exp(log_any))))
+        return GrowthOptions(log_starts, weights, math.log1p(-math.exp(log_any)) - math.log(mass))
+
+    def _weights(self, dist: TokenDist, allowed: NDArray[np.bool_]) -> Array:
+        """Probabilities of the allowed tokens, up to a factor."""
+        weights = dist.probs * allowed
+        if self._is_biased:
+            weights *= self._bias
+        if not weights.any():  # all are very unlikely, or none is allowed
+            log_weights = np.where(allowed, dist.log_probs + np.log(self._bias), IMPOSSIBLE)
+            top = log_weights.max()
+            weights = np.exp(log_weights - top) if top > IMPOSSIBLE else weights
+        return weights
 
     def _is_banned(self, written: str) -> bool:
         """Whether a text would end in a banned word if its last word ended now."""
@@ -282,18 +324,19 @@ class GrowthRules:
         return bool(banned) and any(word.lower() in banned for word in text.tokenise(written)[-1:])
 
     def _log_starts(
-        self, particle: GrowingParticle, log_dist: Array, starts: Sequence[int], *, is_forced: bool
+        self, particle: GrowingParticle, dist: TokenDist, starts: Sequence[int], *, is_forced: bool
     ) -> dict[int, float]:
         """How likely each part is started: likelier where the model expects it, and where a gap has grown long."""
         if not starts:
             return {}
         if is_forced:
             return dict.fromkeys(starts, -float(np.log(len(starts))))
-        log_ends = log_sum(log_dist[self._ends_word]) if particle.text else 0.0
+        ends = float(dist.probs @ self._ends_word_weights) if particle.text else 1.0
+        log_ends = math.log(ends) if ends > 0 else IMPOSSIBLE
         gap = num_words(text.tokenise(particle.text[particle.spans[-1][1] if particle.spans else 0 :]))
         late = _PER_WORD * max(0, gap - _LONG_GAP)
         first = [self._first[part][bool(particle.text)] for part in starts]
-        shares = [_EAGER * min(1.0, float(np.exp(log_dist[token] / 2)) + late) / len(starts) for token in first]
+        shares = [_EAGER * min(1.0, math.exp(dist.log_probs[token] / 2) + late) / len(starts) for token in first]
         return {part: float(np.log(share)) + log_ends for part, share in zip(starts, shares, strict=True)}
 
     def _allowed(

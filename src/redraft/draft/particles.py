@@ -27,6 +27,7 @@ from redraft.draft.growth import (
     GrowthChoice,
     GrowthOptions,
     GrowthRules,
+    TokenDist,
 )
 from redraft.models.base import Words
 from redraft.models.causal.infiller import Decoder, Writing
@@ -78,13 +79,13 @@ class ParticleDrafter:
         rules = self._rules(task)
         first, logits, decoder = self._begin(task, rules, num)
         particles = [first.copy() for _ in range(num)]
-        log_dists = self._log_dists(logits[None].expand(num, -1))
+        dists = self._dists(logits[None]) * num
         choose = partial(_draw, rng=rng)
         finished: list[Drafted] = []
         for _ in range(_most_tokens(task)):
             alive = []
-            for i, (particle, log_dist) in enumerate(zip(particles, log_dists, strict=True)):
-                rules.advance(particle, log_dist, choose)
+            for i, (particle, dist) in enumerate(zip(particles, dists, strict=True)):
+                rules.advance(particle, dist, choose)
                 if self._is_complete(particle):
                     finished += rules.finished(particle)
                 elif particle.log_weight > IMPOSSIBLE:
@@ -96,7 +97,7 @@ class ParticleDrafter:
             if rows != list(range(len(particles))):
                 decoder.select(rows)
             particles = [particle for _, particle in chosen]
-            log_dists = self._log_dists(decoder.step([particle.tokens[-1] for particle in particles]))
+            dists = self._dists(decoder.step([particle.tokens[-1] for particle in particles]))
         return finished
 
     @torch.inference_mode()
@@ -114,13 +115,13 @@ class ParticleDrafter:
         particles = [first.copy() for _ in range(num + 1)]
         script = self._script(task, sentence.words[stretch.start : stretch.end])
         choices: list[ChooseGrowth] = [lambda options: _scripted(options, script), *[partial(_draw, rng=rng)] * num]
-        log_dists = self._log_dists(logits[None].expand(num + 1, -1))
+        dists = self._dists(logits[None]) * (num + 1)
         rows = list(range(num + 1))  # particles that are still in the stretch
         closing = []  # those that have come to the words after it
         for _ in range(_most_tokens(task)):
             alive = []
-            for row, log_dist in zip(rows, log_dists, strict=True):
-                rules.advance(particles[row], log_dist, choices[row])
+            for row, dist in zip(rows, dists, strict=True):
+                rules.advance(particles[row], dist, choices[row])
                 if task.is_closed_by(particles[row].part):
                     closing.append(row)
                 elif not self._is_complete(particles[row]) and particles[row].log_weight > IMPOSSIBLE:
@@ -130,7 +131,7 @@ class ParticleDrafter:
             if alive != rows:
                 decoder.select([rows.index(row) for row in alive])
             rows = alive
-            log_dists = self._log_dists(decoder.step([particles[row].tokens[-1] for row in rows]))
+            dists = self._dists(decoder.step([particles[row].tokens[-1] for row in rows]))
         self._close(task, rules, [(particles[row], choices[row]) for row in closing])
         log_drawn = [self._log_drawn(particle) for particle in particles]
         found = [
@@ -151,8 +152,8 @@ class ParticleDrafter:
         """A particle with the words that every sentence begins with, scores of its next token, and a decoder."""
         given = () if task.opens else self._model.spell((), task.parts[0])
         particle, prompt = GrowingParticle(), task.prompt(self._style)
-        for log_dist in self._log_dists(self._model.logits(prompt, [given])[0]) if given else ():
-            rules.advance(particle, log_dist, _only_start)
+        for dist in self._dists(self._model.logits(prompt, [given])[0]) if given else ():
+            rules.advance(particle, dist, _only_start)
         return particle, *self._model.begin(prompt, num, _most_tokens(task), given)
 
     def _close(
@@ -164,8 +165,8 @@ class ParticleDrafter:
         for (particle, choose), logits in zip(
             particles, self._model.logits(task.prompt(self._style), rows) if rows else (), strict=True
         ):
-            for log_dist in self._log_dists(logits[len(particle.tokens) :]):
-                rules.advance(particle, log_dist, choose)
+            for dist in self._dists(logits[len(particle.tokens) :]):
+                rules.advance(particle, dist, choose)
 
     def _is_complete(self, particle: GrowingParticle) -> bool:
         return particle.tokens[-1:] == [self._model.tokens.end]
@@ -195,8 +196,10 @@ class ParticleDrafter:
             return []
         return [stretch.filled(sentence, found[0].sentence.words)]
 
-    def _log_dists(self, logits: torch.Tensor) -> Array:
-        return np.asarray((logits.double() / self._temperature).log_softmax(-1).numpy())
+    def _dists(self, logits: torch.Tensor) -> list[TokenDist]:
+        """The distributions of logits [rows, vocabulary]."""
+        log_probs = (logits.double() / self._temperature).log_softmax(-1)
+        return list(map(TokenDist, log_probs.numpy(), log_probs.exp().numpy()))
 
 
 def _most_tokens(task: DraftTask) -> int:
@@ -214,7 +217,7 @@ def _draw(options: GrowthOptions, rng: np.random.Generator) -> GrowthChoice | No
         level -= float(np.exp(log_prob))
         if level < 0:
             return GrowthChoice(part)
-    sums = np.cumsum(np.exp(options.log_tokens))
+    sums = np.cumsum(options.weights)
     if not sums[-1] > 0:
         return GrowthChoice(next(iter(options.log_starts))) if options.log_starts else None
     return GrowthChoice(None, int(np.searchsorted(sums, rng.random() * sums[-1], side="right").clip(0, len(sums) - 1)))
@@ -223,7 +226,7 @@ def _draw(options: GrowthOptions, rng: np.random.Generator) -> GrowthChoice | No
 def _scripted(options: GrowthOptions, script: Iterator[GrowthChoice]) -> GrowthChoice | None:
     """The next choice of a script; None where it is impossible."""
     choice = next(script)
-    log_prob = options.log_tokens[choice.token] if choice.part is None else options.log_starts.get(choice.part)
+    log_prob = options.log_token(choice.token) if choice.part is None else options.log_starts.get(choice.part)
     return choice if log_prob is not None and log_prob > IMPOSSIBLE else None
 
 

@@ -111,7 +111,7 @@ class InfillerTask:
             ids[i, : len(row.tokens)] = torch.tensor(row.tokens)
             learned[i, row.num_prompt : len(row.tokens)] = True
         hidden = self.module.hidden(ids[:, :-1])
-        return self.module.loss(hidden[learned[:, 1:]], ids[learned])
+        return self.module.nll(hidden[learned[:, 1:]], ids[learned]).sum()
 
     def _batch(self, step: int) -> list[_Encoded]:
         number, size = step // _POOL, self._config.batch

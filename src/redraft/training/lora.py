@@ -144,8 +144,8 @@ class LoraLlama(nn.Module):
             hidden = hidden + layer.mlp_out(functional.silu(gate) * up)
         return self._normed(hidden, self._frozen["norm"]).view(rows, time, -1)
 
-    def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Summed cross entropy of the next tokens, given states [tokens, size]."""
+    def nll(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Negative log-probability [tokens] of the next tokens, given states [tokens, size]."""
         head = self._train_head if hidden.requires_grad else self._frozen["head"]
         found: Tensor = _CrossEntropy.apply(hidden, targets, head)  # type: ignore[no-untyped-call]
         return found
@@ -176,30 +176,30 @@ class LoraLlama(nn.Module):
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Summed cross entropy with a frozen output layer, in chunks; the gradient is computed in the forward pass.
+    """Cross entropy of each token with a frozen output layer, in chunks; gradients are computed in the forward pass.
 
     Products are in the precision of the output layer, sums in single precision.
     """
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, targets: Tensor, head: Tensor) -> Tensor:
-        total, grads = hidden.new_zeros(()), []
+        found, grads = [], []
         for states, wanted in zip(torch.split(hidden, _CHUNK), torch.split(targets, _CHUNK), strict=True):
             logits = (states.to(head.dtype) @ head.t()).float()
-            total -= logits.gather(1, wanted[:, None]).sum()
+            log_wanted = logits.gather(1, wanted[:, None])
             top = logits.amax(1, keepdim=True)
             probs = logits.sub_(top).exp_()
             sums = probs.sum(1, keepdim=True)
-            total += (sums.log() + top).sum()
+            found.append((sums.log() + top - log_wanted)[:, 0])
             if hidden.requires_grad:
                 expected = probs.div_(sums).to(head.dtype) @ head
                 grads.append(expected.float().sub_(head[wanted]))
         ctx.save_for_backward(torch.cat(grads) if grads else hidden.new_empty(0))
-        return total
+        return torch.cat(found) if found else hidden.new_empty(0)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        return ctx.saved_tensors[0] * grads[0], None, None
+        return ctx.saved_tensors[0] * grads[0][:, None], None, None
 
 
 def _rotated(vectors: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -117,24 +117,23 @@ class Llama:
         return LlamaDecoder(self, prefix, num_rows, max_tokens)
 
     @torch.inference_mode()
-    def step(self, ids: Tensor, position: int, keys: Tensor, values: Tensor) -> Tensor:
-        """Read one token of each row [rows] at a position. Returns the logits [rows, vocabulary] of the next token.
+    def step(self, ids: Tensor, prefix: KvCache, number: int, own: KvCache, order: Tensor) -> Tensor:
+        """Read token ``number`` of each row [rows] after a shared prefix.
 
-        ``keys`` and ``values`` [layers, rows, kv heads, tokens, head size] hold the cache. The new token's keys and
-        values are written into them.
+        ``own`` [layers, rows, kv heads, tokens, head size] caches the rows' tokens; the new keys and values are written
+        into it. Returns the logits [rows, vocabulary] of the next token, with the rows in the given order.
         """
         rows = len(ids)
-        rotation = self._rotation(torch.tensor(position))
+        rotation = self._rotation(torch.tensor(prefix.num_tokens + number))
         hidden = self._embedding[ids]
-        for number, layer in enumerate(self._layers):
+        for at, layer in enumerate(self._layers):
             query, key, value = self._qkv(layer, self._normed(hidden, layer.input_norm))
-            keys[number, :, :, position], values[number, :, :, position] = _rotated(key, rotation), value
+            own.keys[at, :, :, number], own.values[at, :, :, number] = _rotated(key, rotation), value
             query = _rotated(query, rotation).reshape(rows, self._num_kv_heads, -1, self._head_size)
-            scores = query @ keys[number, :, :, : position + 1].transpose(2, 3) * self._head_size**-0.5
-            weights = scores.float().softmax(-1).to(hidden.dtype)
-            attended = (weights @ values[number, :, :, : position + 1]).reshape(rows, -1)
+            scores = query @ own.keys[at, :, :, : number + 1].transpose(2, 3) * self._head_size**-0.5
+            attended = _attend(query, scores, own.values[at, :, :, : number + 1], prefix, at).reshape(rows, -1)
             hidden = self._feed_forward(layer, hidden + _linear(attended, layer.output))
-        return self._logits(hidden)
+        return self._logits(hidden[order])
 
     def _rotation(self, positions: Tensor) -> Tensor:
         """Rotary position embedding: positions [...] to complex numbers [..., head size / 2]."""
@@ -188,27 +187,38 @@ class Llama:
 
 
 class LlamaDecoder:
-    """Rows of equal length that are read one token at a time. A row can take over the cache of another."""
+    """Rows that continue the same prefix and are read one token at a time. A row can continue another one.
+
+    Each row has a slot of the cache. Rows keep their slots as long as possible, since copying a cache is expensive.
+    """
 
     def __init__(self, network: Llama, prefix: KvCache, num_rows: int, max_tokens: int):
-        self._network, self._position = network, prefix.num_tokens
-        self._keys, self._values = (
-            torch.cat([part, part.new_zeros(*part.shape[:2], max_tokens, part.shape[3])], 2)[:, None].repeat(
-                1, num_rows, 1, 1, 1
-            )
-            for part in prefix
-        )
+        self._network, self._prefix, self._num_read = network, prefix, 0
+        layers, heads, _, size = prefix.keys.shape
+        self._own = KvCache(*(part.new_empty(layers, num_rows, heads, max_tokens, size) for part in prefix))
+        self._slots = list(range(num_rows))  # of each row
 
     def step(self, ids: Sequence[int]) -> Tensor:
         """Read the next token of each row. Returns the logits [rows, vocabulary] of the token after it."""
-        logits = self._network.step(torch.tensor(ids), self._position, self._keys, self._values)
-        self._position += 1
+        by_slot, order = torch.empty(len(ids), dtype=torch.long), torch.tensor(self._slots)
+        by_slot[order] = torch.tensor(ids)
+        used = KvCache(*(part[:, : len(ids)] for part in self._own))
+        logits = self._network.step(by_slot, self._prefix, self._num_read, used, order)
+        self._num_read += 1
         return logits
 
     def select(self, rows: Sequence[int]) -> None:
         """Continue with these rows, in this order. A row may be repeated."""
-        index = torch.tensor(rows)
-        self._keys, self._values = self._keys.index_select(1, index), self._values.index_select(1, index)
+        wanted = [self._slots[row] for row in rows]
+        # The first row that wants a used slot keeps it if it is among the first ones; others get the slots left over.
+        kept = {slot: i for i, slot in reversed(list(enumerate(wanted))) if slot < len(rows)}
+        left_over = iter(slot for slot in range(len(rows)) if slot not in kept)
+        self._slots = [slot if kept.get(slot) == i else next(left_over) for i, slot in enumerate(wanted)]
+        moves = [(old, new) for old, new in zip(wanted, self._slots, strict=True) if old != new]
+        if moves:
+            sources, destinations = map(list, zip(*moves, strict=True))
+            for part in self._own:
+                part[:, destinations, :, : self._num_read] = part[:, sources, :, : self._num_read]
 
 
 def _attend(query: Tensor, scores: Tensor, value: Tensor, cache: KvCache, number: int) -> Tensor:
