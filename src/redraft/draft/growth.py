@@ -198,6 +198,7 @@ class GrowthRules:
         self._ends_word[self._table.end] = True
         self._ends_word_weights = self._ends_word.astype(np.float64)
         self._stops = [i for i, one in enumerate(self._table.texts) if one and one.strip()[:1] in _STOPS]
+        self._periods = [i for i in self._stops if self._table.texts[i].startswith(".")]
         self._first = [(model.spell((), part)[0], model.spell(("the",), part)[0]) for part in task.parts]
 
     def advance(self, particle: GrowingParticle, dist: TokenDist, choose: ChooseGrowth) -> None:
@@ -294,6 +295,8 @@ class GrowthRules:
         else:
             allowed, starts = self._allowed(particle, (*particle.held, spelled.part), len(particle.text))
             allowed &= self._ends_word
+            if text.tokenise(particle.text + ".")[-1:] != ["."]:  # "Inc" would become the word "Inc."
+                allowed[self._periods] = False
             if not is_part:
                 longer, _ = self._allowed(particle, particle.held, None)
                 allowed |= longer & ~self._ends_word

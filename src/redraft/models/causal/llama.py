@@ -50,6 +50,17 @@ class _LayerWeights(NamedTuple):
     down: Weight
 
 
+class _Rotation(NamedTuple):
+    """Cosines and signed sines of rotary angles, [..., head size]."""
+
+    cos: Tensor
+    sin: Tensor
+
+    def for_heads(self) -> "_Rotation":
+        """The same for vectors with a dimension of heads before the last one."""
+        return _Rotation(self.cos[..., None, :], self.sin[..., None, :])
+
+
 def _linear(x: Tensor, weight: Weight) -> Tensor:
     return weight.product(x) if isinstance(weight, EightBits) else functional.linear(x, weight)
 
@@ -98,7 +109,7 @@ class Llama:
     def run(self, rows: Sequence[TokenRow], prefix: KvCache) -> NetworkOutput:
         ids, _ = padded([row.tokens for row in rows])
         first_positions = torch.tensor([[prefix.num_tokens + row.num_cached] for row in rows])
-        rotation = self._rotation(first_positions + torch.arange(ids.shape[1]))[:, :, None]
+        rotation = self._rotation(first_positions + torch.arange(ids.shape[1])).for_heads()
         caches = [
             (same, prefix.then(rows[same[0]].cache.first(rows[same[0]].num_cached))) for same in by_cache(rows).values()
         ]
@@ -135,10 +146,11 @@ class Llama:
             hidden = self._feed_forward(layer, hidden + _linear(attended, layer.output))
         return self._logits(hidden[order])
 
-    def _rotation(self, positions: Tensor) -> Tensor:
-        """Rotary position embedding: positions [...] to complex numbers [..., head size / 2]."""
+    def _rotation(self, positions: Tensor) -> _Rotation:
+        """Rotary position embedding of positions [...], for vectors [..., head size]."""
         angles = positions[..., None] * self._frequencies
-        return torch.polar(torch.ones_like(angles), angles)
+        cos, sin = angles.cos(), angles.sin()
+        return _Rotation(torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1))
 
     def _qkv(self, layer: _LayerWeights, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Project [..., hidden size] to queries, keys and values, each [..., heads, head size]."""
@@ -157,7 +169,7 @@ class Llama:
         self,
         layer: _LayerWeights,
         normed: Tensor,
-        rotation: Tensor,
+        rotation: _Rotation,
         caches: Sequence[tuple[list[int], KvCache]],
         number: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -237,11 +249,11 @@ def _attend(query: Tensor, scores: Tensor, value: Tensor, cache: KvCache, number
     return from_cache + to_own @ value
 
 
-def _rotated(vectors: Tensor, rotation: Tensor) -> Tensor:
+def _rotated(vectors: Tensor, rotation: _Rotation) -> Tensor:
     """Apply rotary embedding. The two halves of a vector are the real and imaginary parts of complex numbers."""
-    real, imaginary = vectors.float().chunk(2, -1)
-    rotated = torch.complex(real, imaginary) * rotation
-    return torch.cat([rotated.real, rotated.imag], -1).to(vectors.dtype)
+    single = vectors.float()
+    half = vectors.shape[-1] // 2
+    return torch.addcmul(single * rotation.cos, single.roll(half, -1), rotation.sin).to(vectors.dtype)
 
 
 def _causal_mask(time: int, like: Tensor) -> Tensor:
