@@ -42,7 +42,7 @@ class Prompted:
         return len(self.tokens) - self.num_prompt
 
 
-class ContrastPair(NamedTuple):
+class Pair(NamedTuple):
     """What a person wrote after a prompt, and what the model wrote; None where that is not used."""
 
     human: Prompted
@@ -56,11 +56,11 @@ class SampleWriter:
         self._network, self._end = network, end
 
     @torch.inference_mode()
-    def pairs(self, rows: Sequence[Prompted], seed: int) -> list[ContrastPair]:
+    def pairs(self, rows: Sequence[Prompted], seed: int) -> list[Pair]:
         """Each row with a sample after the same prompt, unless that is too long or the same sentence."""
         generator = torch.Generator().manual_seed(seed)
         prompts = [row.tokens[: row.num_prompt] for row in rows]
-        found = list(map(ContrastPair, rows))
+        found = list(map(Pair, rows))
         by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         for _, same in groupby(by_length, key=lambda i: len(prompts[i])):
             places = list(same)
@@ -69,7 +69,7 @@ class SampleWriter:
                 for i, tokens in zip(some, self._sampled([prompts[i] for i in some], generator), strict=True):
                     own = Prompted((*prompts[i], *tokens), len(prompts[i]))
                     if tokens[-1] == self._end and own != rows[i]:
-                        found[i] = ContrastPair(rows[i], own)
+                        found[i] = Pair(rows[i], own)
         return found
 
     def _sampled(self, prompts: Sequence[Tokens], generator: torch.Generator) -> list[list[int]]:

@@ -17,7 +17,7 @@ from redraft.models.causal.line import CausalLine
 from redraft.models.checkpoints import fingerprint
 from redraft.models.pull import SOURCES, pulled
 from redraft.models.xlnet.files import CARD
-from redraft.training.contrast import TOKENS_PER_PAIR, Contrast, ContrastPair, Prompted, SampleWriter, row_nlls
+from redraft.training.contrast import TOKENS_PER_PAIR, Contrast, Pair, Prompted, SampleWriter, row_nlls
 from redraft.training.infilling import InfillExample, InfillText, PromptKind, TextShare
 from redraft.training.loop import BEST, Schedule, train
 from redraft.training.lora import LoraLlama
@@ -59,7 +59,7 @@ class InfillerTask:
         self._lead, self._text, self._config = lead, text, config
         self._contrast: Contrast | None = None
         self._writer: SampleWriter | None = None
-        self._pool: tuple[int, list[list[ContrastPair]]] = (-1, [])
+        self._pool: tuple[int, list[list[Pair]]] = (-1, [])
         self._held_out = {
             kind.value: self._pairs([held_out.example(i, 0, kind) for i in range(_NUM_HELD_OUT // len(PromptKind))])
             for kind in PromptKind
@@ -98,12 +98,12 @@ class InfillerTask:
     def validate(self) -> Mapping[str, float]:
         return {kind: self._mean_loss(pairs) for kind, pairs in self._held_out.items()}
 
-    def _mean_loss(self, pairs: Sequence[ContrastPair]) -> float:
+    def _mean_loss(self, pairs: Sequence[Pair]) -> float:
         in_order = sorted(pairs, key=lambda pair: len(pair.human.tokens))
         batches = [in_order[i : i + self._config.batch] for i in range(0, len(pairs), self._config.batch)]
         return sum(float(self._loss(batch)) for batch in batches) / sum(pair.human.num_learned for pair in pairs)
 
-    def _loss(self, batch: Sequence[ContrastPair]) -> Tensor:
+    def _loss(self, batch: Sequence[Pair]) -> Tensor:
         """Cross entropy of the human sentences, and the contrast of those that have a sample."""
         contrasted = [(pair.human, pair.own) for pair in batch if pair.own is not None]
         alone = [pair.human for pair in batch if pair.own is None]
@@ -114,7 +114,7 @@ class InfillerTask:
             total = total + TOKENS_PER_PAIR * self._contrast.losses(rows, nlls[: len(rows)]).sum()
         return total
 
-    def _batch(self, step: int) -> list[ContrastPair]:
+    def _batch(self, step: int) -> list[Pair]:
         number, size = step // _POOL, self._config.batch
         if self._pool[0] != number:
             first = number * _POOL * size
@@ -124,10 +124,10 @@ class InfillerTask:
         order = torch.randperm(_POOL, generator=torch.Generator().manual_seed(number))
         return self._pool[1][int(order[step % _POOL])]
 
-    def _pairs(self, examples: Sequence[InfillExample], seed: int = 0) -> list[ContrastPair]:
+    def _pairs(self, examples: Sequence[InfillExample], seed: int = 0) -> list[Pair]:
         """Examples by length, each with a sample where there is a writer."""
         rows = sorted(map(self._encode, examples), key=lambda row: len(row.tokens))
-        return self._writer.pairs(rows, seed) if self._writer else list(map(ContrastPair, rows))
+        return self._writer.pairs(rows, seed) if self._writer else list(map(Pair, rows))
 
     def _encode(self, example: InfillExample) -> Prompted:
         before = self._tokenizer.encode(f"{self._lead}{example.prompt}\n", add_special_tokens=False)
