@@ -10,8 +10,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from redraft.draft.growth import Drafted
 from redraft.draft.particles import ParticleDrafter
-from redraft.draft.task import Drafted
 from redraft.drafts import Draft, Observer, Particle, Settings
 from redraft.errors import InputError
 from redraft.models.base import Words

@@ -1,8 +1,6 @@
 """Training the infiller: examples, gradients, resuming, the adapter that comes out."""
 
-import math
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ from redraft.errors import InputError
 from redraft.models.causal import llama
 from redraft.models.causal.adapter import load_adapter
 from redraft.sentence import BLANK
-from redraft.training.contrast import Contrast, Prompted, SampleWriter, row_nlls
 from redraft.training.infiller import InfillerConfig, train_infiller
 from redraft.training.infilling import InfillText, PromptKind, TextShare
 from redraft.training.lora import LoraLlama
@@ -110,68 +107,3 @@ def test_training_learns_resumes_and_writes_what_the_network_loads(base: Path, c
     config = InfillerConfig(num_tokens=100, rank=3, alpha=6.0)
     with pytest.raises(InputError, match="rank 3"):
         train_infiller(str(base), corpus, tmp_path / "x", config, init=tmp_path / "whole" / "adapter", quiet=True)
-
-
-def test_contrast_is_the_loss_of_direct_preference_optimisation(base: Path) -> None:
-    torch.manual_seed(0)
-    module = LoraLlama(base, 2, 4.0)
-    rows = [
-        Prompted((5, 9, 100, 7), 2),
-        Prompted((5, 9, 8, 4, 6), 3),
-        Prompted((5, 9, 30, 31, 32), 2),
-        Prompted((5, 9, 8, 7, 7, 7), 3),
-    ]
-    contrast = Contrast(module, 0.7)
-    assert contrast.losses(rows, row_nlls(module, rows)).tolist() == pytest.approx([math.log(2)] * 2, abs=1e-4)
-    before = [_nll(module, row) for row in rows]
-    for parameter in module.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    after = [_nll(module, row) for row in rows]
-    gains = [old - new for old, new in zip(before, after, strict=True)]
-    wanted = [math.log1p(math.exp(-0.7 * (gains[i] - gains[i + 2]))) for i in range(2)]
-    assert contrast.losses(rows, row_nlls(module, rows)).tolist() == pytest.approx(wanted, abs=1e-3)
-    assert [_nll(module, row) for row in rows] == pytest.approx(after)  # the reference is only borrowed
-
-
-def _nll(module: LoraLlama, row: Prompted) -> float:
-    with torch.no_grad():
-        log_probs = (module.hidden(torch.tensor([row.tokens]))[0] @ module._frozen["head"].t()).log_softmax(-1)
-    return -sum(float(log_probs[i - 1, row.tokens[i]]) for i in range(row.num_prompt, len(row.tokens)))
-
-
-def test_samples_follow_their_prompts_and_depend_on_the_seed_alone(base: Path) -> None:
-    network, _ = llama.load(base, torch.float32)
-    writer = SampleWriter(network, end=3)
-    rows = [Prompted((5, 9, 100, 7, 3)[-length:], length - 2) for length in (5, 4, 5, 3)] * 20
-    found, again = writer.pairs(rows, 1), writer.pairs(rows, 1)
-    assert found == again
-    assert found != writer.pairs(rows, 2)
-    assert [pair.human for pair in found] == rows
-    samples = [(pair.human, pair.own) for pair in found if pair.own is not None]
-    assert samples
-    for human, own in samples:
-        assert own.tokens[: own.num_prompt] == human.tokens[: human.num_prompt]
-        assert own.tokens[own.num_prompt :].index(3) == own.num_learned - 1
-
-
-def test_samples_are_draws_from_the_network(base: Path) -> None:
-    network, _ = llama.load(base, torch.float32)
-    prompt, end, num = (5, 9, 100), 3, 4000
-    wanted = (network.begin(prompt)[0] / 0.9).softmax(-1)
-    decoder_rows = SampleWriter(network, end)._sampled([prompt] * num, torch.Generator().manual_seed(0))
-    counts = torch.bincount(torch.tensor([row[0] for row in decoder_rows]), minlength=len(wanted))
-    assert float((counts / num - wanted).abs().sum()) < 2 * float((wanted * (1 - wanted) / num).sqrt().sum())
-
-
-def test_contrast_learns_resumes_and_needs_a_start(base: Path, corpus: Path, tmp_path: Path) -> None:
-    config = InfillerConfig(num_tokens=1500, learning_rate=1e-2, batch=8, rank=2, alpha=4.0)
-    train_infiller(str(base), corpus, tmp_path / "start", config, quiet=True)
-    contrast = replace(config, num_tokens=600, contrast=0.1)
-    with pytest.raises(InputError, match="--init"):
-        train_infiller(str(base), corpus, tmp_path / "x", contrast, quiet=True)
-    start = tmp_path / "start" / "adapter"
-    whole = train_infiller(str(base), corpus, tmp_path / "whole", contrast, init=start, quiet=True)
-    train_infiller(str(base), corpus, tmp_path / "again", replace(contrast, num_tokens=300), init=start, quiet=True)
-    again = train_infiller(str(base), corpus, tmp_path / "again", contrast, init=start, quiet=True)
-    assert math.isfinite(whole)
-    assert again == pytest.approx(whole, abs=0.1)

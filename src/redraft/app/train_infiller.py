@@ -30,12 +30,6 @@ _PATH = click.Path(path_type=Path)
 @click.option("--learning-rate", type=Positive(), default=1e-3, show_default=True, help="Peak learning rate.")
 @click.option("--init", type=_PATH, help="Adapter to start from.")
 @click.option(
-    "--contrast",
-    type=Positive(),
-    metavar="BETA",
-    help="Also prefer human sentences to those that the adapter of --init writes (DPO with this beta, e.g. 0.1).",
-)
-@click.option(
     "--eight-bits/--single-precision",
     default=None,
     help="Precision of products with the frozen weights. Default: 8 bits if the processor is fast at them.",
@@ -52,7 +46,6 @@ def train_infiller(
     batch: int,
     learning_rate: float,
     init: Path | None,
-    contrast: float | None,
     eight_bits: bool | None,
     seed: int,
 ) -> None:
@@ -70,7 +63,6 @@ def train_infiller(
         eight_bits=is_fast() if eight_bits is None else eight_bits,
         seed=seed,
         mix=tuple(map(TextShare.parse, mix)),
-        contrast=contrast or 0.0,
     )
     best = infiller.train_infiller(base, corpus, out, config, init=init)
     click.echo(f"{best:.4f} NLL per token on held-out sentences; the adapter is in {out / infiller.ADAPTER}")

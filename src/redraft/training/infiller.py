@@ -13,11 +13,10 @@ from redraft.errors import InputError
 from redraft.files import replacing
 from redraft.models.causal import llama
 from redraft.models.causal.adapter import Adapter, load_adapter, save_adapter
-from redraft.models.causal.line import CausalLine
+from redraft.models.causal.line import CausalLine, Tokens
 from redraft.models.checkpoints import fingerprint
 from redraft.models.pull import SOURCES, pulled
 from redraft.models.xlnet.files import CARD
-from redraft.training.contrast import TOKENS_PER_PAIR, Contrast, Pair, Prompted, SampleWriter, row_nlls
 from redraft.training.infilling import InfillExample, InfillText, PromptKind, TextShare
 from redraft.training.loop import BEST, Schedule, train
 from redraft.training.lora import LoraLlama
@@ -41,7 +40,18 @@ class InfillerConfig:
     eight_bits: bool = False  # precision of the products with the frozen weights
     seed: int = 0
     mix: tuple[TextShare, ...] = ()
-    contrast: float = 0.0  # beta of redraft.training.contrast; 0: cross entropy alone
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """A prompt and a sentence in tokens; the first ``num_prompt`` have no loss."""
+
+    tokens: Tokens
+    num_prompt: int
+
+    @property
+    def num_learned(self) -> int:
+        return len(self.tokens) - self.num_prompt
 
 
 class InfillerTask:
@@ -57,11 +67,9 @@ class InfillerTask:
         self._tokenizer = llama.FileTokenizer(base)
         self._line = CausalLine(str(base), self._tokenizer, None, self.module.num_tokens, lead=lead)
         self._lead, self._text, self._config = lead, text, config
-        self._contrast: Contrast | None = None
-        self._writer: SampleWriter | None = None
-        self._pool: tuple[int, list[list[Pair]]] = (-1, [])
+        self._pool: tuple[int, list[list[_Encoded]]] = (-1, [])
         self._held_out = {
-            kind.value: self._pairs([held_out.example(i, 0, kind) for i in range(_NUM_HELD_OUT // len(PromptKind))])
+            kind.value: [self._encode(held_out.example(i, 0, kind)) for i in range(_NUM_HELD_OUT // len(PromptKind))]
             for kind in PromptKind
         }
         self.settings = {
@@ -81,58 +89,44 @@ class InfillerTask:
             )
         self.module.start_from(adapter)
 
-    def prefer_human(self, writer: SampleWriter) -> None:
-        """Contrast human sentences with those of a writer, which has the weights of this moment."""
-        self._writer, self._contrast = writer, Contrast(self.module, self._config.contrast)
-        self._held_out = {
-            kind: writer.pairs([pair.human for pair in pairs], self._config.seed)
-            for kind, pairs in self._held_out.items()
-        }
-
     def loss(self, step: int, share: Share = WHOLE) -> tuple[Tensor, int]:
-        batch = share.of(self._batch(step))
-        if not batch:
+        rows = share.of(self._batch(step))
+        if not rows:
             return torch.zeros(()), 0
-        return self._loss(batch), sum(pair.human.num_learned for pair in batch)
+        return self._loss(rows), sum(row.num_learned for row in rows)
 
     def validate(self) -> Mapping[str, float]:
-        return {kind: self._mean_loss(pairs) for kind, pairs in self._held_out.items()}
+        return {kind: self._mean_loss(rows) for kind, rows in self._held_out.items()}
 
-    def _mean_loss(self, pairs: Sequence[Pair]) -> float:
-        in_order = sorted(pairs, key=lambda pair: len(pair.human.tokens))
-        batches = [in_order[i : i + self._config.batch] for i in range(0, len(pairs), self._config.batch)]
-        return sum(float(self._loss(batch)) for batch in batches) / sum(pair.human.num_learned for pair in pairs)
+    def _mean_loss(self, rows: Sequence[_Encoded]) -> float:
+        in_order = sorted(rows, key=lambda row: len(row.tokens))
+        batches = [in_order[i : i + self._config.batch] for i in range(0, len(rows), self._config.batch)]
+        return sum(float(self._loss(batch)) for batch in batches) / sum(row.num_learned for row in rows)
 
-    def _loss(self, batch: Sequence[Pair]) -> Tensor:
-        """Cross entropy of the human sentences, and the contrast of those that have a sample."""
-        contrasted = [(pair.human, pair.own) for pair in batch if pair.own is not None]
-        alone = [pair.human for pair in batch if pair.own is None]
-        rows = [*(human for human, _ in contrasted), *(own for _, own in contrasted)]
-        nlls = row_nlls(self.module, [*rows, *alone])
-        total = nlls.sum() - nlls[len(contrasted) : len(rows)].sum()
-        if self._contrast is not None and rows:
-            total = total + TOKENS_PER_PAIR * self._contrast.losses(rows, nlls[: len(rows)]).sum()
-        return total
+    def _loss(self, rows: Sequence[_Encoded]) -> Tensor:
+        longest = max(len(row.tokens) for row in rows)
+        ids = torch.zeros(len(rows), longest, dtype=torch.long)
+        learned = torch.zeros(len(rows), longest, dtype=torch.bool)
+        for i, row in enumerate(rows):
+            ids[i, : len(row.tokens)] = torch.tensor(row.tokens)
+            learned[i, row.num_prompt : len(row.tokens)] = True
+        hidden = self.module.hidden(ids[:, :-1])
+        return self.module.nll(hidden[learned[:, 1:]], ids[learned]).sum()
 
-    def _batch(self, step: int) -> list[Pair]:
+    def _batch(self, step: int) -> list[_Encoded]:
         number, size = step // _POOL, self._config.batch
         if self._pool[0] != number:
             first = number * _POOL * size
             examples = [self._text.example(first + i, self._config.seed) for i in range(_POOL * size)]
-            pairs = self._pairs(examples, number)
-            self._pool = number, [pairs[i : i + size] for i in range(0, len(pairs), size)]
+            rows = sorted((self._encode(one) for one in examples), key=lambda row: len(row.tokens))
+            self._pool = number, [rows[i : i + size] for i in range(0, len(rows), size)]
         order = torch.randperm(_POOL, generator=torch.Generator().manual_seed(number))
         return self._pool[1][int(order[step % _POOL])]
 
-    def _pairs(self, examples: Sequence[InfillExample], seed: int = 0) -> list[Pair]:
-        """Examples by length, each with a sample where there is a writer."""
-        rows = sorted(map(self._encode, examples), key=lambda row: len(row.tokens))
-        return self._writer.pairs(rows, seed) if self._writer else list(map(Pair, rows))
-
-    def _encode(self, example: InfillExample) -> Prompted:
+    def _encode(self, example: InfillExample) -> _Encoded:
         before = self._tokenizer.encode(f"{self._lead}{example.prompt}\n", add_special_tokens=False)
         sentence = [token for word in self._line.tokens(example.words) for token in word]
-        return Prompted((*before, *sentence, self._line.end), len(before))
+        return _Encoded((*before, *sentence, self._line.end), len(before))
 
 
 def train_infiller(
@@ -153,10 +147,6 @@ def train_infiller(
     task = InfillerTask(folder, lead, text, held_out, config)
     if init is not None:
         task.start_from(load_adapter(init))
-    if config.contrast > 0:
-        if init is None:
-            raise InputError("contrast needs an adapter to start from, which writes the negative examples: --init")
-        task.prefer_human(_sample_writer(folder, lead, load_adapter(init), eight_bits=config.eight_bits))
     schedule = Schedule(config.num_tokens, config.learning_rate, 0.03, validate_every=_VALIDATE_EVERY, seed=config.seed)
     best = train(task, schedule, out, quiet=quiet)
     task.module.load_state_dict(load_file(out / BEST))
@@ -166,9 +156,3 @@ def train_infiller(
         card = {"training": asdict(config), "held_out_nll": {"token": round(best, 4)}}
         path.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     return best
-
-
-def _sample_writer(base: Path, lead: str, adapter: Adapter, *, eight_bits: bool) -> SampleWriter:
-    network, tokenizer = llama.load(base, torch.int8 if eight_bits else torch.float32, adapter)
-    line = CausalLine(str(base), tokenizer, network.max_tokens, network.num_tokens, lead=lead)
-    return SampleWriter(network, line.end)
