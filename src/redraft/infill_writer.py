@@ -10,12 +10,13 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from redraft.draft.growth import Drafted
 from redraft.draft.particles import ParticleDrafter
+from redraft.draft.task import Drafted
 from redraft.drafts import Draft, Observer, Particle, Settings
 from redraft.errors import InputError
 from redraft.models.base import Words
 from redraft.models.causal.infiller import Infiller
+from redraft.models.causal.prompts import template_prompt
 from redraft.models.pack import Pack
 from redraft.numerics import Array, log_sum
 from redraft.predict.classifier import CLASSIFIER, pack_classifier
@@ -33,17 +34,20 @@ from redraft.writer import Writer
 
 _LOG = logging.getLogger("redraft")
 _TEMPERATURE = 0.8  # what the model is sharpened to where nobody asks for another temperature
-_ALIKE = 1.0  # nats a token that a draft loses for sharing all its words with one that is better
-_SHORT = 1.0  # nats a token that a draft loses if it is shorter than the constraints prefer
+_ALIKE = 4.0  # what a draft loses for sharing all its words with a better one
+_ALONE = 0.75  # weight of the log-probability without the constraints in the choice
+_FEWEST_WORDS = 8  # of a draft, if the constraints do not prefer fewer
+_SHORT = 1.0  # what a draft loses for each word that it is short of them
 _TRIES = 8  # versions of a stretch in a rewriting step
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A sentence to choose from: its log-probability given the constraints, and how it came about."""
+    """A sentence to choose from: its log-probability with and without the constraints, and how it came about."""
 
     sentence: Sentence
     log_prob: float
+    log_alone: float
     num_tokens: int
     start: Sentence  # what the rewriting began with
     rewrites: tuple[Rewrite, ...] = ()
@@ -156,7 +160,7 @@ class InfillWriter(Writer):
         started = time.monotonic()
         rng = np.random.default_rng(seed)
         found = self._draft(constraints, rng, self._num(settings), deadline)
-        candidates = [_Candidate(one.sentence, one.log_prob, one.num_tokens, one.sentence) for one in found]
+        candidates = self._candidates(found)
         candidates += self._rewritten(constraints, candidates, settings, rng, deadline)
         seconds = time.monotonic() - started
         particles = self._particles(found)
@@ -187,6 +191,20 @@ class InfillWriter(Writer):
             found = self._drafter.draft(constraints, rng, num, deadline)
         return found
 
+    def _candidates(self, found: Sequence[Drafted]) -> list[_Candidate]:
+        """The different sentences among drafts."""
+        different: dict[Words, Drafted] = {}
+        for one in found:
+            different.setdefault(one.sentence.words, one)
+        return [
+            _Candidate(one.sentence, one.log_prob, log_alone, one.num_tokens, one.sentence)
+            for one, log_alone in zip(different.values(), self._log_alone(list(different)), strict=True)
+        ]
+
+    def _log_alone(self, sentences: Sequence[Words]) -> list[float]:
+        """Log-probabilities of sentences after a prompt that gives no words."""
+        return self._model.log_probs(template_prompt(self._style, [None]), sentences)
+
     def _rewritten(
         self,
         constraints: Constraints,
@@ -212,7 +230,8 @@ class InfillWriter(Writer):
     def _visited(self, state: RewriteState, start: Sentence, rewrites: tuple[Rewrite, ...]) -> _Candidate:
         log_prob = state.log_target - self._target.log_soft(state.sentence)
         num_tokens = len(self._model.spell((), state.sentence.words)) + 1
-        return _Candidate(state.sentence, log_prob, num_tokens, start, rewrites)
+        (log_alone,) = self._log_alone([state.sentence.words])
+        return _Candidate(state.sentence, log_prob, log_alone, num_tokens, start, rewrites)
 
     def _particles(self, found: Sequence[Drafted]) -> tuple[Particle, ...]:
         log_total = log_sum(np.array([one.log_weight for one in found]))
@@ -231,10 +250,17 @@ class InfillWriter(Writer):
         return self.recipe.particles * (settings.chains if settings.chains > 1 else 1 if settings.num == 1 else 2)
 
     def _score(self, constraints: Constraints, candidate: _Candidate) -> float:
-        """Higher is better: log-probability per token given the constraints, soft scores, and a fine for short ones."""
-        is_short = num_words(candidate.sentence.words) < constraints.preferred_words
-        log_weight = candidate.log_prob + self._target.log_soft(candidate.sentence)
-        return log_weight / candidate.num_tokens - _SHORT * is_short
+        """Higher is better. How likely the sentence is counts more than how well it answers the prompt.
+
+        With the log-probability given the constraints alone, words that do not belong together are forced into one
+        clause, which is likely for that prompt but not as a sentence (docs/decisions/0014-the-infiller.md).
+        """
+        fewest = min(constraints.preferred_words, _FEWEST_WORDS)
+        num_missing = max(0, fewest - num_words(candidate.sentence.words))
+        log_weight = _ALONE * candidate.log_alone + (1 - _ALONE) * candidate.log_prob
+        log_weight += self._target.log_soft(candidate.sentence)
+        # The square root is between the sum, which prefers stubs, and the mean, which prefers long sentences.
+        return log_weight / math.sqrt(candidate.num_tokens) - _SHORT * num_missing
 
     def _chosen(self, constraints: Constraints, candidates: Sequence[_Candidate], num: int) -> list[_Candidate]:
         """The best candidate, then the best among those that differ from it, and so on."""

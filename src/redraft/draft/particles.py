@@ -21,18 +21,17 @@ import torch
 from redraft.draft.growth import (
     IMPOSSIBLE,
     ChooseGrowth,
-    Drafted,
-    DraftTask,
     GrowingParticle,
     GrowthChoice,
     GrowthOptions,
     GrowthRules,
     TokenDist,
 )
+from redraft.draft.task import Drafted, DraftTask
 from redraft.models.base import Words
 from redraft.models.causal.infiller import Decoder, Writing
 from redraft.models.causal.prompts import DEFAULT_STYLE
-from redraft.numerics import Array, log_normalise, log_sum
+from redraft.numerics import log_normalise, log_sum
 from redraft.sentence import Constraints, Sentence
 from redraft.stretches import Stretch
 

@@ -96,10 +96,15 @@ class Llama:
         if not self._eps > 0:
             raise ValueError(f"rms_norm_eps is {self._eps}")
 
+    @property
+    def no_prefix(self) -> KvCache:
+        """The cache of no tokens."""
+        nothing = self._embedding.new_zeros(len(self._layers), self._num_kv_heads, 0, self._head_size)
+        return KvCache(nothing, nothing)
+
     @torch.inference_mode()
     def begin(self, tokens: Tokens) -> tuple[Tensor, KvCache]:
-        nothing = self._embedding.new_zeros(len(self._layers), self._num_kv_heads, 0, self._head_size)
-        empty = cache = KvCache(nothing, nothing)
+        empty = cache = self.no_prefix
         for first in range(0, len(tokens), _PREFIX_BLOCK):
             logits, added = self.run([TokenRow(tokens[first : first + _PREFIX_BLOCK], empty, 0)], cache)
             cache = cache.then(KvCache(added.keys[0], added.values[0]))
