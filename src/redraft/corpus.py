@@ -25,10 +25,10 @@ def is_held_out(line: str) -> bool:
 def text_files(folder: Path) -> list[Path]:
     """The text files of a corpus folder, by name."""
     if not folder.is_dir():
-        raise CorpusError(f"{folder} is not a folder; give a folder with .txt or .txt.xz files, one sentence a line")
+        raise CorpusError(f"{folder} is not a folder; give a folder with .txt or .txt.xz files, one sentence per line")
     found = sorted(path for path in folder.iterdir() if path.name.endswith((".txt", ".txt.xz")))
     if not found:
-        raise CorpusError(f"{folder} has no .txt or .txt.xz file; put one sentence a line into such files")
+        raise CorpusError(f"{folder} has no .txt or .txt.xz file; write one sentence per line into such files")
     if odd := [path for path in found if not path.is_file()]:
         raise CorpusError(f"{odd[0]} is not a file that can be read; remove it or give it another name")
     return found

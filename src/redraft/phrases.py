@@ -1,5 +1,6 @@
-"""Words, phrases and templates that a user gives: cleaning, parsing, counting, finding them in a sentence."""
+"""Words, phrases and templates from the user: cleaning, parsing, counting, finding them in a sentence."""
 
+import enum
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -8,6 +9,8 @@ from dataclasses import dataclass
 from redraft import text
 from redraft.errors import ConstraintError
 
+_MAX_LOCKED = 1000  # words; far beyond any sentence, and a guard against a file given by mistake
+_MAX_LETTERS = 200  # of one word
 BLANK = "___"
 BLANKS = re.compile(r"_{3,}")
 
@@ -46,6 +49,53 @@ class Template:
         if len(pieces) == 1:
             raise ConstraintError(f"the template has no blank; mark each with {BLANK}")
         return cls(tuple(piece for piece in pieces if piece), not pieces[0], not pieces[-1])
+
+    def occurs_in(self, words: Sequence[str]) -> bool:
+        """Whether the known parts occur in order, those without a blank before or after them at the very ends."""
+        return occurs_in_order(self.parts, words, is_begin=not self.opens_blank, is_end=not self.closes_blank)
+
+
+class Order(enum.Enum):
+    """Whether keywords must occur in the given order or may occur in any order.
+
+    Examples:
+        >>> words = redraft.Constraints(["dog", "ball"], order=redraft.Order.ANY)
+        >>> words == redraft.Constraints(["dog", "ball"], order="any")
+        True
+        >>> words.met_by(["The", "ball", "hit", "the", "dog", "."])
+        True
+    """
+
+    GIVEN = "given"
+    ANY = "any"
+
+    @classmethod
+    def of(cls, given: object) -> "Order":
+        """Convert a name to an order; an order stays as it is.
+
+        Examples:
+            >>> redraft.Order.of("any")
+            <Order.ANY: 'any'>
+        """
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given, str) or given not in [order.value for order in cls]:
+            raise ConstraintError(f"order must be 'given' or 'any', not {given!r}")
+        return cls(given)
+
+
+def check_size(words: Sequence[str]) -> None:
+    """Refuse given words that cannot be meant for one sentence."""
+    if len(words) > _MAX_LOCKED:
+        raise ConstraintError(f"{len(words):,} given words are too many for one sentence (at most {_MAX_LOCKED:,})")
+    if long := next((word for word in words if len(word) > _MAX_LETTERS), None):
+        raise ConstraintError(f"{long[:20]}... has {len(long):,} letters; a word has at most {_MAX_LETTERS}")
+
+
+def check_ending(ending: str) -> None:
+    """Refuse an ending that is not one word or one punctuation mark."""
+    if list(text.tokenise(clean(ending, "an ending"))) != [ending]:
+        raise ConstraintError(f"the ending {ending!r} is not one word or mark; give each by itself")
 
 
 def num_words(words: Iterable[str]) -> int:
