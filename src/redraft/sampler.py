@@ -37,8 +37,8 @@ class Chain:
 class State:
     """A chain between two steps.
 
-    ``readings`` is what each model remembers of the sentence, the scorer's first. Only the model that made a reading
-    looks into it.
+    ``readings`` is what each model has computed for the sentence, the scorer's first. Only the model that made a
+    reading looks into it.
     """
 
     sentence: Sentence

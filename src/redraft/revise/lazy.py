@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.models.base import Pace, Scorer, Slot, Words
+from redraft.models.base import Pace, ReadingT, ScorerOf, Slot, Words
 from redraft.numerics import Array, log_sum
 from redraft.sentence import Action
 
@@ -38,11 +38,11 @@ class Scoring(Protocol):
 
 
 @runtime_checkable
-class PartialScorer(Scorer, Protocol):
+class PartialScorer(ScorerOf[ReadingT], Protocol[ReadingT]):
     """A scorer that can stop before the end of a sentence."""
 
     def scoring(
-        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[object]
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[ReadingT]
     ) -> Scoring: ...
 
 
