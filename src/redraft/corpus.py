@@ -1,4 +1,4 @@
-"""Training text: folders of ``.txt`` and ``.txt.xz`` files, one sentence a line."""
+"""Training text: folders of ``.txt`` and ``.txt.xz`` files, one sentence per line."""
 
 import lzma
 import zlib
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from redraft.errors import CorpusError
 from redraft.files import sha256
 
-# One sentence in 400 is held out. The choice hangs on the sentence alone, so every model that is trained on a corpus
+# One sentence in 400 is held out. The choice depends only on the sentence, so every model that is trained on a corpus
 # holds out the same ones, whatever the order of files and lines.
 _HELD_OUT_ONE_IN = 400
 

@@ -16,7 +16,7 @@ BLANKS = re.compile(r"_{3,}")
 
 
 def clean(given: str, what: str) -> str:
-    """Composed Unicode, so that "é" is one letter however it was typed. Control characters are refused."""
+    """Compose Unicode, so that "é" is one letter however it was typed. Control characters are refused."""
     if bad := next((c for c in given if unicodedata.category(c) in ("Cc", "Cs") and not c.isspace()), None):
         raise ConstraintError(f"{what} contains the control character U+{ord(bad):04X}; remove it")
     return unicodedata.normalize("NFC", given)
@@ -99,7 +99,7 @@ def check_ending(ending: str) -> None:
 
 
 def num_words(words: Iterable[str]) -> int:
-    """The number of words as a person counts them: punctuation and clitics ('s, 't) do not count."""
+    """The number of words as people count them: without punctuation and clitics ('s, 't)."""
     return sum(text.is_word(word) and not text.is_clitic(word) for word in words)
 
 
@@ -116,7 +116,7 @@ def contains(words: Sequence[str], phrase: Sequence[str]) -> bool:
 def occurs_in_order(
     parts: Sequence[Sequence[str]], words: Sequence[str], *, is_begin: bool = False, is_end: bool = False
 ) -> bool:
-    """Whether the parts occur one after the other, without overlap.
+    """Whether the parts occur one after another, without overlap.
 
     With ``is_begin`` the first part must begin the sentence, with ``is_end`` the last one must end it.
     """
@@ -136,7 +136,7 @@ def occurs_in_order(
 
 
 def occurs_in_any_order(parts: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
-    """Whether each part has a place of its own. The longest part chooses first and takes the leftmost free place."""
+    """Whether each part occurs, without overlap. The longest part is placed first, in the leftmost free place."""
     taken: set[int] = set()
     for part in sorted(parts, key=len, reverse=True):
         spans = (range(i, i + len(part)) for i in range(len(words) - len(part) + 1) if _matches(words, i, part))

@@ -16,7 +16,7 @@ _KEYS = ("template", "order", *_TEXTS, *_NUMBERS, *_ABOUT)
 
 
 def constraints_of(given: Mapping[str, Any]) -> Constraints:
-    """Constraints from a JSON object. An unknown key or a value of a wrong type raises an error that names it."""
+    """Constraints from a JSON object. An unknown key or a value of the wrong type is an error that names it."""
     if unknown := [key for key in given if key not in _KEYS]:
         raise InputError(f"unknown key {unknown[0]!r}; the keys are {', '.join(_KEYS)}")
     fields: dict[str, Any] = {}

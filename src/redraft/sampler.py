@@ -70,7 +70,7 @@ Step = tuple[State, Revision | None]
 
 
 class Sampler:
-    """Predict and revise, towards a target, by a kernel."""
+    """Revises sentences where the prior predicts, towards a target, with the rule of a kernel."""
 
     def __init__(
         self,

@@ -35,8 +35,9 @@ class Samples:
     """Samples from the target distribution.
 
     Examples:
+        >>> sampler = redraft.load(recipe="l-mcmc")
         >>> words = redraft.Constraints(["dog"], max_words=6)
-        >>> samples = writer.sample(words, num=2, burn_in=2, thin=1, chains=2, seed=1)
+        >>> samples = sampler.sample(words, num=2, burn_in=2, thin=1, chains=2, seed=1)
         >>> len(samples.draws)
         4
         >>> all("dog" in draw.text.lower() for draw in samples.draws)
@@ -58,8 +59,9 @@ class Samples:
         """Group the draws by chain.
 
         Examples:
+            >>> sampler = redraft.load(recipe="l-mcmc")
             >>> words = redraft.Constraints(["dog"], max_words=6)
-            >>> samples = writer.sample(words, num=2, burn_in=2, thin=1, chains=2, seed=1)
+            >>> samples = sampler.sample(words, num=2, burn_in=2, thin=1, chains=2, seed=1)
             >>> [len(draws) for draws in samples.by_chain()]
             [2, 2]
         """
@@ -72,8 +74,9 @@ class Samples:
         """Return the most frequent fillings of each blank of a template, with their shares of the draws.
 
         Examples:
+            >>> sampler = redraft.load(recipe="l-mcmc")
             >>> template = redraft.Constraints(template="The dog ___ .", max_words=6)
-            >>> samples = writer.sample(template, num=2, burn_in=2, thin=1, seed=1)
+            >>> samples = sampler.sample(template, num=2, burn_in=2, thin=1, seed=1)
             >>> (blank,) = samples.fills(template)
             >>> 0 < blank[0][1] <= 1
             True

