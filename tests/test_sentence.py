@@ -109,8 +109,8 @@ def test_a_template_that_closes_with_a_blank_gets_an_ending() -> None:
         ({"template": "no blank here ."}, "no blank"),
         ({"template": "a ___", "keywords": ("b",)}, "not both"),
         ({"keywords": ("a ___ b",)}, "as a template"),
-        ({"keywords": "dog"}, "keywords are several texts"),
-        ({"keywords": ("dog",), "ban": "very"}, "banned words are several texts"),
+        ({"keywords": "dog"}, "keywords must be a list or a tuple of strings"),
+        ({"keywords": ("dog",), "ban": "very"}, "banned words must be a list or a tuple of strings"),
     ],
 )
 def test_what_cannot_be_met_is_refused(arguments: dict[str, object], message: str) -> None:

@@ -107,23 +107,23 @@ def work(
     *,
     batch: int = SIZE,
     trace: bool = False,
-    goes_on: Callable[[int], bool] = lambda _: True,
+    keep_going: Callable[[int], bool] = lambda _: True,
     done: Callable[[int], None] = lambda _: None,
 ) -> bool:
     """Write drafts for the inputs that are left, and save each batch as soon as it is done. Returns False if stopped.
 
-    ``goes_on`` is called before each step of a batch with the number of its inputs; the work stops if it returns False.
+    ``keep_going`` is called before each step of a batch with the number of its inputs; the work stops if it returns False.
     ``done`` is called with the number of inputs after each batch.
     """
     for start in range(0, len(left), batch):
-        if not goes_on(0):  # a system may never call observe
+        if not keep_going(0):  # a system may never call observe
             return False
         items = left[start : start + batch]
-        asked: list[bool] = []
+        answers: list[bool] = []
 
-        def observe(*_: Any, num: int = len(items), asked: list[bool] = asked) -> bool:
-            asked.append(goes_on(num))
-            return asked[-1]
+        def observe(*_: Any, num: int = len(items), answers: list[bool] = answers) -> bool:
+            answers.append(keep_going(num))
+            return answers[-1]
 
         drafts = writer.write_many(
             [item.constraints for item in items],
@@ -131,7 +131,7 @@ def work(
             numbers=[item.number for item in items],
             observe=observe,
         )
-        if not all(asked):
+        if not all(answers):
             return False
         _write(file, (_line(item, found, trace) for item, found in zip(items, drafts, strict=True)))
         done(len(items))

@@ -150,7 +150,7 @@ class ChainWriter(Writer):
         return self.sampler.read(chains, first_drafts(self._drafter, chains, num_chains, in_time))
 
     def complete(self, settings: Settings) -> Settings:
-        """The settings, with the recipe's number of steps where none is given."""
+        """The settings, with the recipe's number of steps if none is given."""
         return settings if settings.steps is not None else replace(settings, steps=self.recipe.steps)
 
     def at_temperature(self, temperature: float) -> "ChainWriter":

@@ -37,13 +37,13 @@ def check_positive(name: str, value: object, *, most: float = sys.float_info.max
 def check_text(name: str, value: object, error: type[RedraftError] = InputError) -> None:
     """Refuse anything but a string."""
     if not isinstance(value, str):
-        raise error(f"{name} must be a text, not {value!r}")
+        raise error(f"{name} must be a string, not {value!r}")
 
 
 def texts(name: str, values: object, error: type[RedraftError] = InputError) -> tuple[str, ...]:
     """Convert several strings to a tuple. A single string is refused, or each of its letters would count as one."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise error(f"{name} are several texts; give them as a list or a tuple, not as {values!r}")
+        raise error(f"{name} must be a list or a tuple of strings, not {values!r}")
     found = tuple(values)
     for value in found:
         check_text(f"each of the {name}", value, error)

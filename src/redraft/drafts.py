@@ -183,7 +183,7 @@ class Draft:
 
     @property
     def _shown_locks(self) -> tuple[int, ...]:
-        """The locks, or those of the start where it is this sentence."""
+        """The locks, or those of the start if the sentence is still the same."""
         if self.start is not None and not self.locks and self.start.words == self.words:
             return self.start.locks
         return self.locks

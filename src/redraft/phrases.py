@@ -95,7 +95,7 @@ def check_size(words: Sequence[str]) -> None:
 def check_ending(ending: str) -> None:
     """Refuse an ending that is not one word or one punctuation mark."""
     if list(text.tokenise(clean(ending, "an ending"))) != [ending]:
-        raise ConstraintError(f"the ending {ending!r} is not one word or mark; give each by itself")
+        raise ConstraintError(f"the ending {ending!r} is not one word or punctuation mark; give them separately")
 
 
 def num_words(words: Iterable[str]) -> int:

@@ -87,7 +87,7 @@ class Sampler:
         self._ratio_needs_prior, self._visits_short = kernel.ratio_needs_prior, kernel.visits_short_drafts
         self._reviser: Reviser = KernelReviser(candidates, kernel)
         self._candidates: CandidateSource[Candidates] = candidates
-        self._is_lazy = True  # scores no further than a decision needs, where scorer and kernel can
+        self._is_lazy = True  # score only as far as decisions need it, if scorer and kernel support that
         readers: list[Reader] = [target.scorer, *candidates.readers]
         self._readers = list(dict.fromkeys(readers))  # a model in several roles reads once
         self._reader_at = [self._readers.index(reader) for reader in candidates.readers]

@@ -70,7 +70,7 @@ class Writer(ABC):
         """
 
     def complete(self, settings: Settings) -> Settings:
-        """Fill in the system's defaults for settings that are None.
+        """Replace settings that are None by the defaults of the system.
 
         Examples:
             >>> writer.complete(redraft.Settings()).steps is None

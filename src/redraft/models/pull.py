@@ -182,7 +182,7 @@ def _alone(name: str, say: ReportProgress) -> Iterator[None]:
 
 def _make(name: str, folder: Path, wheels: Path | None, say: ReportProgress) -> None:
     partial = folder.with_name(f".{name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed: nobody else holds the lock
+    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed: no other process holds the lock
     try:
         _require_reader()
         (partial / "wheels").mkdir(parents=True)

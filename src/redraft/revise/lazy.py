@@ -1,4 +1,4 @@
-"""Lazy scoring: no further than a decision needs.
+"""Lazy scoring: compute scores only as far as a decision depends on them.
 
 A draw from softmax(scores) is the argmax of score + Gumbel noise, and the score of the beginning of a sentence is an
 upper bound of the score of the whole. So sentences are read a few tokens at a time, the leading ones to their end. A
@@ -50,7 +50,7 @@ Undecided = Callable[[int, Array, NDArray[np.bool_]], list[int]]  # slot, bounds
 
 
 def settle(scoring: Scoring, undecided: Undecided) -> list[Array]:
-    """Score until what is left cannot change a decision."""
+    """Score until the rest cannot change a decision."""
     while True:
         bounds, left = scoring.bounds, scoring.num_left
         open_ = [undecided(i, bound, left[i] == 0) for i, bound in enumerate(bounds)]
