@@ -112,7 +112,8 @@ def work(
 ) -> bool:
     """Write drafts for the inputs that are left, and save each batch as soon as it is done. Returns False if stopped.
 
-    ``keep_going`` is called before each step of a batch with the number of its inputs; the work stops if it returns False.
+    ``keep_going`` is called before each step of a batch with the number of its inputs; if it returns False, the work
+    stops.
     ``done`` is called with the number of inputs after each batch.
     """
     for start in range(0, len(left), batch):
