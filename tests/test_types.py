@@ -1,4 +1,4 @@
-"""The path of a sampling step is typed without escapes: strict mypy checks it, and it has no ``Any`` and no ``cast``."""
+"""The path of a sampling step is typed without escapes: strict mypy, no ``Any`` and no ``cast``."""
 
 import ast
 from pathlib import Path
