@@ -9,7 +9,7 @@ import redraft
 
 _ROOT = Path(redraft.__file__).parent
 _LAYERS = (
-    ("errors", "extras", "version", "files", "interrupt", "checks", "numerics", "text", "phrases", "stopwords"),
+    ("errors", "extras", "version", "files", "interrupt", "checks", "numerics", "text", "phrases", "stopwords", "edit"),
     ("sentence", "stretches", "corpus"),
     ("models",),
     ("predict", "revise", "target", "synthesis", "evaluation"),

@@ -1,10 +1,13 @@
 """redraft writes sentences that must contain given words, and fills blanks of any length.
 
->>> import redraft
->>> writer = redraft.load()
->>> writer.generate("dog", "ball", seed=1).text
->>> writer.infill("The mayor said ___ in the city .", min_words=8)
->>> writer.write(redraft.Constraints(["dog", "ball"], order="any"), redraft.Settings(num=3))
+Examples:
+    >>> import redraft
+    >>> writer = redraft.load()
+    >>> draft = writer.generate("dog", "ball", steps=5, seed=1)
+    >>> draft.constraints_met
+    True
+    >>> writer.infill("The mayor said ___ .", steps=5, seed=1).text.startswith("The mayor said")
+    True
 """
 
 import importlib

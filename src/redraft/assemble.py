@@ -1,4 +1,4 @@
-"""From recipes and packs to models: every model of an opened pack with its type, and samplers made of them."""
+"""Builds models and samplers from recipes and packs."""
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -33,11 +33,11 @@ from redraft.writer import Shaping
 
 NEEDS_CAUSAL = "only a causal model reads a context; give one: --target smollm2"
 _CAUSAL_BEAM = 2
-_NOISE = 0.5  # what makes the first drafts of different chains differ
+_NOISE = 0.5  # makes the first drafts of different chains differ
 
 
 def opened(name: str) -> Pack:
-    """An opened pack. Its files are hashed once in a process, and again once one of them has changed."""
+    """Open a pack. Its files are hashed once per process, and again if one of them changes."""
     folder = find(name).resolve()
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     stats = [(str(path), path.stat()) for path in files]
@@ -50,9 +50,9 @@ def _opened(folder: Path, files: tuple[tuple[str, int, int], ...]) -> Pack:
 
 
 class Models:
-    """The models of an opened pack that a system needs. Each is loaded when it is first used, and then shared.
+    """The models of an opened pack that a system needs. Each is loaded on first use and then shared.
 
-    ``orders`` are all the orders in which an XLNet will have to read: one network serves several.
+    ``orders`` are all the orders in which an XLNet will read: one network serves several.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ def chain_models(recipe: ChainRecipe, pack: Pack) -> Models:
 
 
 def _precision(recipe: ChainRecipe) -> torch.dtype | None:
-    """Samples need scores that do not depend on the batch; a search takes the fastest precision."""
+    """Samples need scores that do not depend on the batch; a search uses the fastest precision."""
     return torch.float32 if recipe.kernel is KernelName.EXACT else None
 
 
@@ -127,7 +127,7 @@ def build(recipe: ChainRecipe, pack: Pack, shaping: Shaping | None = None) -> Sa
 
 
 def build_chain(recipe: ChainRecipe, pack: Pack, shaping: Shaping) -> tuple[Sampler, GridBeam | None]:
-    """The sampler of a recipe, and what writes its first drafts; None for recipes that start from the bare words."""
+    """The sampler of a recipe, and the search for first drafts; None if chains start from the given words alone."""
     models = chain_models(recipe, pack)
     candidates = _candidates(recipe, models)
     scorer: Language = models.forward
@@ -178,14 +178,14 @@ _KERNELS: dict[KernelName, Callable[[], Kernel[Candidates]]] = {
 
 
 def _actions(recipe: ChainRecipe, of_kernel: frozenset[Action]) -> frozenset[Action]:
-    """A sampler needs every action and its reverse; a search takes those of its recipe."""
+    """A sampler needs every action and its reverse; a search uses those of its recipe."""
     return of_kernel if recipe.kernel is KernelName.EXACT else recipe.actions
 
 
 def build_beam(model: Language, width: int, shaping: Shaping, *, is_plain: bool = False) -> GridBeam:
-    """A grid beam search. That of a causal model, which costs more, has a narrower beam.
+    """A grid beam search. A causal model, which is expensive, gets a narrower beam.
 
-    A plain one adds no noise, and chooses by the score of the whole sentence.
+    A plain search adds no noise and chooses by the score of the whole sentence.
     """
     width = _CAUSAL_BEAM if isinstance(model, CausalReader) else width
     return GridBeam(model, width, 0.0 if is_plain else _NOISE, shaping.soft, is_per_word=not is_plain)
@@ -207,7 +207,7 @@ def _prior(recipe: ChainRecipe, models: Models) -> Prior:
 
 
 def missing_models(recipe: ChainRecipe, pack: Pack) -> list[str]:
-    """The models that a recipe needs and that a pack lacks."""
+    """The models that a recipe needs but a pack lacks."""
     lacking = [] if recipe.learned is None or CLASSIFIER in pack.parts else [CLASSIFIER]
     if recipe.family is Family.XLNET:
         return [f"XLNet that reads {order.value}" for order in recipe.orders if part_for(pack, order) is None] + lacking

@@ -1,4 +1,4 @@
-"""Many inputs, one JSON line of results each, in a file from which a stopped run resumes."""
+"""Drafts for many inputs, written to a JSON Lines file. An interrupted run resumes."""
 
 import fcntl
 import json
@@ -40,7 +40,7 @@ def key_of(identity: Any) -> str:
 
 @contextmanager
 def results(path: Path) -> Iterator[tuple[IO[str], list[dict[str, Any]]]]:
-    """A file for results, and the results that it contains already. Only one process may write to it."""
+    """Open a file for results; yields it and the results that it already contains. Only one process may write to it."""
     try:
         # A pipe or a device cannot be resumed, and reading it may never end.
         resumes = path.is_file() or not path.exists()
@@ -78,7 +78,7 @@ def _kept(file: IO[str], path: Path) -> list[dict[str, Any]]:
 
 
 def refuse_other_inputs(inputs: Iterable[Input], kept: Iterable[dict[str, Any]], path: Path) -> None:
-    """Refuse results of inputs that have changed since."""
+    """Refuse a file with results of inputs that have changed."""
     given = {item.key: item.given for item in inputs}
     for line in kept:
         if given.get(key_of(line["id"]), line.get("input")) != line.get("input"):
@@ -86,14 +86,14 @@ def refuse_other_inputs(inputs: Iterable[Input], kept: Iterable[dict[str, Any]],
 
 
 def refuse_other_traces(trace: bool, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Refuse to mix lines with and without a trace: figures of the steps would cover only some of them."""
+    """Refuse to mix lines with and without a trace: metrics of the steps would cover only some of them."""
     if any(("trace" in line) != trace for line in kept):
         how = "without traces; leave --trace out" if trace else "with traces; give --trace"
         raise OutputError(f"{path} holds results {how}, or choose another file")
 
 
 def refuse_other_settings(writer: Writer, settings: Settings, kept: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Refuse to mix results of other models or settings with these."""
+    """Refuse to mix results of different models or settings."""
     for line in kept:
         if not writer.matches_signature(str(line["signature"]), settings):
             raise OutputError(f"{path} holds results of other settings ({line['signature']}); choose another file")
@@ -107,23 +107,24 @@ def work(
     *,
     batch: int = SIZE,
     trace: bool = False,
-    goes_on: Callable[[int], bool] = lambda _: True,
+    keep_going: Callable[[int], bool] = lambda _: True,
     done: Callable[[int], None] = lambda _: None,
 ) -> bool:
-    """Write drafts for the inputs that are left, and save each batch as soon as it is done. False if it was stopped.
+    """Write drafts for the inputs that are left, and save each batch as soon as it is done. Returns False if stopped.
 
-    ``goes_on`` is called before each step of a batch with the number of its inputs; the work stops if it returns False.
+    ``keep_going`` is called before each step of a batch with the number of its inputs; if it returns False, the work
+    stops.
     ``done`` is called with the number of inputs after each batch.
     """
     for start in range(0, len(left), batch):
-        if not goes_on(0):  # a system may never call observe
+        if not keep_going(0):  # a system may never call observe
             return False
         items = left[start : start + batch]
-        asked: list[bool] = []
+        answers: list[bool] = []
 
-        def observe(*_: Any, num: int = len(items), asked: list[bool] = asked) -> bool:
-            asked.append(goes_on(num))
-            return asked[-1]
+        def observe(*_: Any, num: int = len(items), answers: list[bool] = answers) -> bool:
+            answers.append(keep_going(num))
+            return answers[-1]
 
         drafts = writer.write_many(
             [item.constraints for item in items],
@@ -131,7 +132,7 @@ def work(
             numbers=[item.number for item in items],
             observe=observe,
         )
-        if not all(asked):
+        if not all(answers):
             return False
         _write(file, (_line(item, found, trace) for item, found in zip(items, drafts, strict=True)))
         done(len(items))

@@ -1,4 +1,4 @@
-"""Drafts by chains: Algorithm 1 for a number of steps, and the best sentences that the chains visited."""
+"""Writing with chains: run Algorithm 1 for a number of steps, and return the best sentences that the chains visited."""
 
 import math
 import secrets
@@ -57,7 +57,7 @@ class Track:
             self.best = sorted([*self.best, visited], key=lambda one: one.rank)[: self.keep]
 
     def mark(self) -> None:
-        """Keep the best draft so far as that of a checkpoint."""
+        """Record the best draft so far at a checkpoint."""
         best = self.best[0]
         self.earlier.append(Earlier(self.steps, best.sentence.text, best.nll))
 
@@ -93,9 +93,9 @@ def _walk(
 
 
 class ChainWriter(Writer):
-    """A sampler that writes. ``drafter`` finds the sentences that chains start from; without one, the bare words.
+    """Writes with a sampler. ``drafter`` finds the sentences that chains start from; without it, the given words alone.
 
-    ``exact`` opens the same sampler with the exact kernel, which samples are drawn with.
+    ``exact`` opens the same sampler with the exact kernel, for drawing samples.
     """
 
     pack: Pack
@@ -118,7 +118,7 @@ class ChainWriter(Writer):
         numbers: Sequence[int] | None = None,
         observe: Observer | None = None,
     ) -> list[list[Draft]]:
-        """Drafts for several inputs, all their chains advanced together."""
+        """Write drafts for several inputs. All their chains advance together."""
         if not inputs:
             return []
         settings = self.complete(settings or Settings())
@@ -150,7 +150,7 @@ class ChainWriter(Writer):
         return self.sampler.read(chains, first_drafts(self._drafter, chains, num_chains, in_time))
 
     def complete(self, settings: Settings) -> Settings:
-        """The settings, with the recipe's number of steps where none is given."""
+        """The settings, with the recipe's number of steps if none is given."""
         return settings if settings.steps is not None else replace(settings, steps=self.recipe.steps)
 
     def at_temperature(self, temperature: float) -> "ChainWriter":
@@ -210,7 +210,7 @@ class ChainWriter(Writer):
 def chains_of(
     inputs: Sequence[Constraints], settings: Settings, seed: int, numbers: Sequence[int] | None
 ) -> list[Chain]:
-    """The chains of every input, each with a random generator of its own; those of an input follow each other."""
+    """The chains of every input, each with its own random generator; those of one input are adjacent."""
     return [
         Chain(constraints, np.random.default_rng((seed, number, c)))
         for number, constraints in zip(numbers or range(len(inputs)), inputs, strict=True)
@@ -221,7 +221,7 @@ def chains_of(
 def first_drafts(
     drafter: GridBeam, chains: Sequence[Chain], num_chains: int, in_time: Callable[[], bool]
 ) -> list[Sentence]:
-    """A first draft for every chain; the bare words once the time is up.
+    """A first draft for every chain; the given words alone once the time is up.
 
     Every input gets its first draft before any input gets its second.
     """
@@ -261,7 +261,7 @@ _Entry = tuple[Visited, Track]
 
 
 def _diverse(entries: Sequence[_Entry], num: int) -> list[_Entry]:
-    """The best entry, then repeatedly the best after a penalty for the words that it shares with those taken."""
+    """Choose the best entry, then repeatedly the best one after a penalty for words shared with those chosen."""
     left = list({one.sentence.words: (one, track) for one, track in entries}.values())
     taken: list[_Entry] = []
     while left and len(taken) < num:
@@ -274,7 +274,7 @@ def _diverse(entries: Sequence[_Entry], num: int) -> list[_Entry]:
 
 
 def _overlap(left: _Entry, right: _Entry) -> float:
-    """Share of common words, keywords not counted."""
+    """Share of common words, not counting keywords."""
     a, b = (
         {word for word, lock in zip(one.words, one.locks, strict=True) if lock < 0 and is_word(word)}
         for one in (left[0].sentence, right[0].sentence)

@@ -1,4 +1,4 @@
-"""Checks of values that a user gives. Each error names the value and says what is allowed."""
+"""Checks of the user's values. Each error names the value and says what is allowed."""
 
 import sys
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def _is_whole(value: object) -> TypeGuard[int]:
 
 
 def check_positive(name: str, value: object, *, most: float = sys.float_info.max) -> None:
-    """Refuse anything but a number above 0; infinity only where ``most`` says so."""
+    """Refuse anything but a number above 0. Infinity is allowed only if ``most`` is infinite."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= most:
         raise InputError(f"{name} must be a number above 0, not {value!r}")
 
@@ -37,13 +37,13 @@ def check_positive(name: str, value: object, *, most: float = sys.float_info.max
 def check_text(name: str, value: object, error: type[RedraftError] = InputError) -> None:
     """Refuse anything but a string."""
     if not isinstance(value, str):
-        raise error(f"{name} must be a text, not {value!r}")
+        raise error(f"{name} must be a string, not {value!r}")
 
 
 def texts(name: str, values: object, error: type[RedraftError] = InputError) -> tuple[str, ...]:
-    """Several strings as a tuple. A single string is refused: it would be taken for its letters."""
+    """Convert several strings to a tuple. A single string is refused, or each of its letters would count as one."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise error(f"{name} are several texts; give them as a list or a tuple, not as {values!r}")
+        raise error(f"{name} must be a list or a tuple of strings, not {values!r}")
     found = tuple(values)
     for value in found:
         check_text(f"each of the {name}", value, error)

@@ -1,4 +1,4 @@
-"""Training text: folders of ``.txt`` and ``.txt.xz`` files, one sentence a line."""
+"""Training text: folders of ``.txt`` and ``.txt.xz`` files, one sentence per line."""
 
 import lzma
 import zlib
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from redraft.errors import CorpusError
 from redraft.files import sha256
 
-# One sentence in 400 is held out. The choice hangs on the sentence alone, so every model that is trained on a corpus
+# One sentence in 400 is held out. The choice depends only on the sentence, so every model that is trained on a corpus
 # holds out the same ones, whatever the order of files and lines.
 _HELD_OUT_ONE_IN = 400
 
@@ -25,10 +25,10 @@ def is_held_out(line: str) -> bool:
 def text_files(folder: Path) -> list[Path]:
     """The text files of a corpus folder, by name."""
     if not folder.is_dir():
-        raise CorpusError(f"{folder} is not a folder; give a folder with .txt or .txt.xz files, one sentence a line")
+        raise CorpusError(f"{folder} is not a folder; give a folder with .txt or .txt.xz files, one sentence per line")
     found = sorted(path for path in folder.iterdir() if path.name.endswith((".txt", ".txt.xz")))
     if not found:
-        raise CorpusError(f"{folder} has no .txt or .txt.xz file; put one sentence a line into such files")
+        raise CorpusError(f"{folder} has no .txt or .txt.xz file; write one sentence per line into such files")
     if odd := [path for path in found if not path.is_file()]:
         raise CorpusError(f"{odd[0]} is not a file that can be read; remove it or give it another name")
     return found

@@ -43,14 +43,14 @@ class ChainReport:
     def verdict(self) -> str:
         """Whether the chains agree, in a sentence."""
         if not self.has_moved:
-            return f"No chain has left its first sentence in {self.num_draws} draws; take more steps."
+            return f"No chain has left its first sentence in {self.num_draws} draws; run more steps."
         worst = max(self.diagnoses, key=lambda one: one.r_hat)
         least = min(self.diagnoses, key=lambda one: one.ess)
         size = f"{self.num_chains} chains of {self.num_draws} draws"
         if not worst.r_hat <= _AGREED:
             return (
                 f"The {size} do not agree yet: R-hat of {worst.name} is {worst.r_hat:.2f}, above {_AGREED}. "
-                f"Take more steps before you trust a frequency."
+                f"Run more steps before you trust a frequency."
             )
         if least.ess < _ENOUGH * self.num_chains:
             return (
@@ -114,7 +114,7 @@ def _arviz() -> Any:
 
 
 def plot(samples: Samples, path: Path) -> None:
-    """Traces and autocorrelations of log-probability and length, as a picture."""
+    """Draw traces and autocorrelations of log-probability and length."""
     with extra("eval"):
         import matplotlib
 

@@ -1,4 +1,4 @@
-"""Drafts, and how long to work on them."""
+"""What a writer returns, a ``Draft``, and how long it works on it, the ``Settings``."""
 
 import math
 from collections.abc import Callable
@@ -14,16 +14,21 @@ from redraft.sentence import Sentence
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to work, and for how many drafts.
+    """How long to work on an input, and how many drafts to return.
 
-    >>> writer.write(constraints, Settings(steps=100, num=3, seed=7))
+    Examples:
+        >>> settings = redraft.Settings(steps=5, num=2, seed=7)
+        >>> drafts = writer.write(redraft.Constraints(["dog", "ball"]), settings)
+        >>> len(drafts)
+        2
 
-    steps         revisions to try; None for the number of the recipe
-    chains        chains to run; at least one for every draft
-    num           how many different drafts to return
-    seed          the same seed gives the same drafts; None draws one and writes it into the signature
-    time_limit    seconds for each input; inputs that are written together share the sum
-    checkpoints   steps after which the best draft so far is kept as well; they do not change the draws
+    Attributes:
+        steps: Number of revisions to try; None for the default of the recipe.
+        chains: Number of chains; at least one per draft is run.
+        num: Number of different drafts to return.
+        seed: The same seed gives the same drafts. None draws a seed, which is part of the draft's signature.
+        time_limit: Seconds per input; inputs that are written together share the total.
+        checkpoints: Steps after which the best draft so far is kept as well. They do not change the draws.
     """
 
     steps: int | None = None
@@ -47,7 +52,7 @@ class Settings:
 
     @property
     def num_chains(self) -> int:
-        """At least one chain for every draft that is asked for."""
+        """Number of chains to run: at least one per draft."""
         return max(self.chains, self.num)
 
 
@@ -62,7 +67,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Particle:
-    """A sentence that the infiller wrote: NLL per word given the constraints, and its share of the total weight."""
+    """A sentence that the infiller wrote, with its NLL per word given the constraints and its normalised weight."""
 
     text: str
     nll: float
@@ -73,18 +78,29 @@ class Particle:
 class Draft:
     """A finished sentence. ``str(draft)`` is its text, and a notebook shows it with its keywords marked.
 
-    text              the sentence as people write it
-    words             its words, punctuation apart
-    nll               negative log-likelihood per word under the target; lower is better
-    steps             steps of the chain that found it
-    seconds           time for each input
-    constraints_met   whether every constraint is met
-    signature         version, models, settings and seed: what is needed to get the draft again
-    trace             the revisions of the chain, from its ``start`` on
-    earlier           the best drafts at the checkpoints of the settings
-    particles         what else the infiller wrote
-    rewrites          the stretches that the infiller has rewritten
-    locks             for each word the number of the keyword or known part that it belongs to; negative for others
+    Examples:
+        >>> draft = writer.generate("dog", "ball", steps=5, seed=1)
+        >>> draft.constraints_met
+        True
+        >>> "ball" in draft.words
+        True
+        >>> draft.signature.endswith("seed:1")
+        True
+
+    Attributes:
+        text: The sentence in natural spelling and spacing.
+        words: Its words; punctuation marks are words of their own.
+        nll: Negative log-likelihood per word under the target; lower is better.
+        steps: Number of steps of the chain that found it.
+        seconds: Time per input.
+        constraints_met: Whether every constraint is met.
+        signature: Version, models, settings and seed: everything that is needed to reproduce the draft.
+        trace: The revisions of the chain, starting from ``start``.
+        start: The sentence that the chain started from.
+        earlier: The best drafts at the checkpoints of the settings.
+        particles: The other sentences that the infiller wrote.
+        rewrites: The stretches that the infiller tried to rewrite.
+        locks: For each word, the index of the keyword or known part that it belongs to; negative for free words.
     """
 
     text: str
@@ -105,7 +121,15 @@ class Draft:
         return self.text
 
     def to_dict(self, *, trace: bool = False) -> dict[str, Any]:
-        """The draft as a JSON object; with ``trace``, its start, its particles and every revision."""
+        """Convert the draft to a JSON object; with ``trace``, including its start, particles and revisions.
+
+        Examples:
+            >>> import json
+            >>> draft = writer.generate("dog", steps=5, seed=1)
+            >>> list(draft.to_dict())
+            ['text', 'words', 'nll', 'steps', 'seconds', 'constraints_met', 'signature']
+            >>> line = json.dumps(draft.to_dict(trace=True))
+        """
         result: dict[str, Any] = {
             "text": self.text,
             "words": list(self.words),
@@ -135,7 +159,7 @@ class Draft:
         return result
 
     def _repr_html_(self) -> str:
-        """The draft in a notebook: keywords marked, accepted revisions and rewrites below."""
+        """Show the draft in a notebook: keywords marked, accepted revisions and rewrites below."""
         marked = {i for i, lock in enumerate(self._shown_locks) if lock >= 0}
         met = "" if self.constraints_met else " <em>(constraints not met)</em>"
         shown = f"<p>{_marked(self.words, marked, 'mark')}{met}</p>"
@@ -159,7 +183,7 @@ class Draft:
 
     @property
     def _shown_locks(self) -> tuple[int, ...]:
-        """The locks, or those of the start where it is this sentence."""
+        """The locks, or those of the start if the sentence is still the same."""
         if self.start is not None and not self.locks and self.start.words == self.words:
             return self.start.locks
         return self.locks

@@ -8,7 +8,7 @@ from redraft.errors import RedraftError
 
 
 class MissingExtraError(RedraftError, ImportError):
-    """A library of an optional extra is not installed."""
+    """Raised when a library of an optional extra is not installed."""
 
 
 @contextmanager

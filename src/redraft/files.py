@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Writing files atomically: a file is either complete or absent."""
 
 import glob
 import hashlib
@@ -17,10 +17,11 @@ _LEFTOVER_SECONDS = 3600
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path to write to; it takes the place of ``path`` only when the block ends well.
+    """Yield a path to write to. The file replaces ``path`` only if the block succeeds.
 
-    A kill or a full disk in the middle leaves the old file as it was. The process id keeps two writers apart. The file
-    gets the mode of any other new file: some writers, such as safetensors, would let nobody else read it.
+    After a kill or an error, such as a full disk, the old file is unchanged. The process id keeps concurrent writers
+    apart. The file gets the mode of an ordinary new file: safetensors, for example, makes files that only their owner
+    can read.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -42,7 +43,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _clear_leftovers(path: Path) -> None:
-    """Remove what writers that were killed left behind. No write takes as long as they have lain there."""
+    """Remove old partial files of writers that were killed. They are older than any write can take."""
     for old in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         with suppress(OSError):
             if time.time() - old.stat().st_mtime > _LEFTOVER_SECONDS:
@@ -56,7 +57,7 @@ def sha256(path: Path) -> str:
 
 
 def ordinary_modes(folder: Path) -> None:
-    """Give the files of a folder, which another library wrote, the mode of any other new file."""
+    """Set the files of a folder, which another library wrote, to the mode of an ordinary new file."""
     mode = _new_mode(folder / f".{os.getpid()}.mode")
     for path in folder.iterdir():
         if path.is_file():
@@ -64,7 +65,7 @@ def ordinary_modes(folder: Path) -> None:
 
 
 def _new_mode(path: Path) -> int:
-    """The mode of a new file; asked of the file system, because asking for the umask would set it."""
+    """The mode of a new file, found by creating one: the umask cannot be read without setting it."""
     path.touch()
     mode = path.stat().st_mode
     path.unlink()

@@ -1,4 +1,4 @@
-"""How a person stops redraft: Ctrl-C is noted, and asked for where work can be left."""
+"""Stopping on Ctrl-C: the signal sets a flag, which is checked where work can stop safely."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ from types import FrameType
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C sets a flag instead of raising, so that work ends at a good place; a second one raises."""
+    """Make Ctrl-C set a flag instead of raising, so that work stops at a safe point. A second Ctrl-C raises."""
     stopped = threading.Event()
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -19,7 +19,7 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
     try:
         before = signal.signal(signal.SIGINT, note)
-    except ValueError:  # not the main thread: Ctrl-C is not ours to handle
+    except ValueError:  # only the main thread can handle signals
         yield stopped.is_set
         return
     try:

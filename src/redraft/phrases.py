@@ -1,5 +1,6 @@
-"""Words, phrases and templates that a user gives: cleaning, parsing, counting, finding them in a sentence."""
+"""Words, phrases and templates from the user: cleaning, parsing, counting, finding them in a sentence."""
 
+import enum
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -8,12 +9,14 @@ from dataclasses import dataclass
 from redraft import text
 from redraft.errors import ConstraintError
 
+_MAX_LOCKED = 1000  # words; far beyond any sentence, and a guard against a file given by mistake
+_MAX_LETTERS = 200  # of one word
 BLANK = "___"
 BLANKS = re.compile(r"_{3,}")
 
 
 def clean(given: str, what: str) -> str:
-    """Composed Unicode, so that "é" is one letter however it was typed. Control characters are refused."""
+    """Compose Unicode, so that "é" is one letter however it was typed. Control characters are refused."""
     if bad := next((c for c in given if unicodedata.category(c) in ("Cc", "Cs") and not c.isspace()), None):
         raise ConstraintError(f"{what} contains the control character U+{ord(bad):04X}; remove it")
     return unicodedata.normalize("NFC", given)
@@ -47,9 +50,56 @@ class Template:
             raise ConstraintError(f"the template has no blank; mark each with {BLANK}")
         return cls(tuple(piece for piece in pieces if piece), not pieces[0], not pieces[-1])
 
+    def occurs_in(self, words: Sequence[str]) -> bool:
+        """Whether the known parts occur in order, those without a blank before or after them at the very ends."""
+        return occurs_in_order(self.parts, words, is_begin=not self.opens_blank, is_end=not self.closes_blank)
+
+
+class Order(enum.Enum):
+    """Whether keywords must occur in the given order or may occur in any order.
+
+    Examples:
+        >>> words = redraft.Constraints(["dog", "ball"], order=redraft.Order.ANY)
+        >>> words == redraft.Constraints(["dog", "ball"], order="any")
+        True
+        >>> words.met_by(["The", "ball", "hit", "the", "dog", "."])
+        True
+    """
+
+    GIVEN = "given"
+    ANY = "any"
+
+    @classmethod
+    def of(cls, given: object) -> "Order":
+        """Convert a name to an order; an order stays as it is.
+
+        Examples:
+            >>> redraft.Order.of("any")
+            <Order.ANY: 'any'>
+        """
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given, str) or given not in [order.value for order in cls]:
+            raise ConstraintError(f"order must be 'given' or 'any', not {given!r}")
+        return cls(given)
+
+
+def check_size(words: Sequence[str]) -> None:
+    """Refuse given words that cannot be meant for one sentence."""
+    if len(words) > _MAX_LOCKED:
+        raise ConstraintError(f"{len(words):,} given words are too many for one sentence (at most {_MAX_LOCKED:,})")
+    if long := next((word for word in words if len(word) > _MAX_LETTERS), None):
+        raise ConstraintError(f"{long[:20]}... has {len(long):,} letters; a word has at most {_MAX_LETTERS}")
+
+
+def check_ending(ending: str) -> None:
+    """Refuse an ending that is not one word or one punctuation mark."""
+    if list(text.tokenise(clean(ending, "an ending"))) != [ending]:
+        raise ConstraintError(f"the ending {ending!r} is not one word or punctuation mark; give them separately")
+
 
 def num_words(words: Iterable[str]) -> int:
-    """The number of words as a person counts them: punctuation and clitics ('s, 't) do not count."""
+    """The number of words as people count them: without punctuation and clitics ('s, 't)."""
     return sum(text.is_word(word) and not text.is_clitic(word) for word in words)
 
 
@@ -66,7 +116,7 @@ def contains(words: Sequence[str], phrase: Sequence[str]) -> bool:
 def occurs_in_order(
     parts: Sequence[Sequence[str]], words: Sequence[str], *, is_begin: bool = False, is_end: bool = False
 ) -> bool:
-    """Whether the parts occur one after the other, without overlap.
+    """Whether the parts occur one after another, without overlap.
 
     With ``is_begin`` the first part must begin the sentence, with ``is_end`` the last one must end it.
     """
@@ -86,7 +136,7 @@ def occurs_in_order(
 
 
 def occurs_in_any_order(parts: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
-    """Whether each part has a place of its own. The longest part chooses first and takes the leftmost free place."""
+    """Whether each part occurs, without overlap. The longest part is placed first, in the leftmost free place."""
     taken: set[int] = set()
     for part in sorted(parts, key=len, reverse=True):
         spans = (range(i, i + len(part)) for i in range(len(words) - len(part) + 1) if _matches(words, i, part))

@@ -16,7 +16,7 @@ _KEYS = ("template", "order", *_TEXTS, *_NUMBERS, *_ABOUT)
 
 
 def constraints_of(given: Mapping[str, Any]) -> Constraints:
-    """Constraints from a JSON object. An unknown key or a value of a wrong type raises an error that names it."""
+    """Constraints from a JSON object. An unknown key or a value of the wrong type is an error that names it."""
     if unknown := [key for key in given if key not in _KEYS]:
         raise InputError(f"unknown key {unknown[0]!r}; the keys are {', '.join(_KEYS)}")
     fields: dict[str, Any] = {}
@@ -30,7 +30,7 @@ def constraints_of(given: Mapping[str, Any]) -> Constraints:
             fields[key] = given[key]
     if given.get("template") is not None:
         if not isinstance(given["template"], str):
-            raise InputError(f"template must be a text, not {given['template']!r}")
+            raise InputError(f"template must be a string, not {given['template']!r}")
         fields["template"] = given["template"]
     if given.get("order") is not None:
         fields["order"] = Order.of(given["order"])
@@ -39,7 +39,7 @@ def constraints_of(given: Mapping[str, Any]) -> Constraints:
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise InputError(f"{key} must be a list of texts, not {value!r}")
+        raise InputError(f"{key} must be a list of strings, not {value!r}")
     return tuple(value)
 
 

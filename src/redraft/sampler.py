@@ -37,8 +37,8 @@ class Chain:
 class State:
     """A chain between two steps.
 
-    ``readings`` is what each model remembers of the sentence, the scorer's first. Only the model that made a reading
-    looks into it.
+    ``readings`` is what each model has computed for the sentence, the scorer's first. Only the model that made a
+    reading looks into it.
     """
 
     sentence: Sentence
@@ -70,7 +70,7 @@ Step = tuple[State, Revision | None]
 
 
 class Sampler:
-    """Predict and revise, towards a target, by a kernel."""
+    """Revises sentences where the prior predicts, towards a target, with the rule of a kernel."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Sampler:
         self._ratio_needs_prior, self._visits_short = kernel.ratio_needs_prior, kernel.visits_short_drafts
         self._reviser: Reviser = KernelReviser(candidates, kernel)
         self._candidates: CandidateSource[Candidates] = candidates
-        self._is_lazy = True  # scores no further than a decision needs, where scorer and kernel can
+        self._is_lazy = True  # score only as far as decisions need it, if scorer and kernel support that
         readers: list[Reader] = [target.scorer, *candidates.readers]
         self._readers = list(dict.fromkeys(readers))  # a model in several roles reads once
         self._reader_at = [self._readers.index(reader) for reader in candidates.readers]

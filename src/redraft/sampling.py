@@ -17,7 +17,7 @@ BURN_IN, THIN = 200, 10  # steps before the first draw, and between draws
 
 @dataclass(frozen=True)
 class Draw:
-    """A state of a chain. ``log_target`` is known up to a constant that is the same for all draws."""
+    """One sample: a state of a chain. ``log_target`` is known up to a constant that is the same for all draws."""
 
     sentence: Sentence
     log_prob: float
@@ -32,7 +32,23 @@ class Draw:
 
 @dataclass(frozen=True)
 class Samples:
-    """Draws, chain by chain, how often each action was tried and accepted, and the seed."""
+    """Samples from the target distribution.
+
+    Examples:
+        >>> sampler = redraft.load(recipe="l-mcmc")
+        >>> words = redraft.Constraints(["dog"], max_words=6)
+        >>> samples = sampler.sample(words, num=2, burn_in=2, thin=1, chains=2, seed=1)
+        >>> len(samples.draws)
+        4
+        >>> all("dog" in draw.text.lower() for draw in samples.draws)
+        True
+
+    Attributes:
+        draws: The draws, chain by chain.
+        tried: Number of proposals of each action after burn-in.
+        accepted: Number of accepted proposals of each action after burn-in.
+        seed: The seed of the draws.
+    """
 
     draws: tuple[Draw, ...]
     tried: dict[Action, int]
@@ -40,13 +56,31 @@ class Samples:
     seed: int
 
     def by_chain(self) -> list[list[Draw]]:
+        """Group the draws by chain.
+
+        Examples:
+            >>> sampler = redraft.load(recipe="l-mcmc")
+            >>> words = redraft.Constraints(["dog"], max_words=6)
+            >>> samples = sampler.sample(words, num=2, burn_in=2, thin=1, chains=2, seed=1)
+            >>> [len(draws) for draws in samples.by_chain()]
+            [2, 2]
+        """
         chains: dict[int, list[Draw]] = {}
         for draw in self.draws:
             chains.setdefault(draw.chain, []).append(draw)
         return list(chains.values())
 
     def fills(self, constraints: Constraints, top: int = 5) -> list[list[tuple[str, float]]]:
-        """The most frequent fillings of each blank of a template, with their share of the draws."""
+        """Return the most frequent fillings of each blank of a template, with their shares of the draws.
+
+        Examples:
+            >>> sampler = redraft.load(recipe="l-mcmc")
+            >>> template = redraft.Constraints(template="The dog ___ .", max_words=6)
+            >>> samples = sampler.sample(template, num=2, burn_in=2, thin=1, seed=1)
+            >>> (blank,) = samples.fills(template)
+            >>> 0 < blank[0][1] <= 1
+            True
+        """
         blanks = _blanks(constraints.start())
         counts = [Counter(text.detokenise(_filling(draw.sentence, blank)) for draw in self.draws) for blank in blanks]
         return [[(fill, count / len(self.draws)) for fill, count in one.most_common(top)] for one in counts]
@@ -78,13 +112,13 @@ def sample(
     seed: int | None = None,
     observe: Callable[[int], bool] | None = None,
 ) -> Samples:
-    """``num`` draws of each chain, one every ``thin`` steps, after ``burn_in`` steps that are discarded."""
+    """Take ``num`` draws from each chain, one every ``thin`` steps, after ``burn_in`` steps that are discarded."""
     for name, value, least in (("num", num, 1), ("burn_in", burn_in, 0), ("thin", thin, 1), ("chains", chains, 1)):
         checks.check_count(name, value, least)
     if seed is not None:
         checks.check_seed(seed)
     if not sampler.is_exact:
-        raise InputError("the paper's kernel is a search and cannot draw samples; take the exact kernel")
+        raise InputError("the paper's kernel is a search and cannot draw samples; use the exact kernel")
     seed = secrets.randbits(32) if seed is None else seed
     members = [Chain(constraints, np.random.default_rng((seed, 0, c))) for c in range(chains)]
     kept: list[list[Draw]] = [[] for _ in members]
@@ -101,7 +135,7 @@ def sample(
             for c, state in enumerate(states):
                 if state.log_target == -np.inf:
                     missing = ", ".join(constraints.unmet(state.sentence.words))
-                    raise InputError(f"after {step} steps a chain has not reached {missing}; take more burn-in steps")
+                    raise InputError(f"after {step} steps a chain has not reached {missing}; use more burn-in steps")
                 kept[c].append(Draw(state.sentence, state.log_prob, state.log_target, c, step))
     return Samples(tuple(draw for one in kept for draw in one), dict(tried), dict(accepted), seed)
 

@@ -1,4 +1,4 @@
-"""The target's weights of planned sentences, scored no further than the decisions need."""
+"""Weights of proposed sentences under the target, computed only as far as the decisions need them."""
 
 from collections.abc import Sequence
 

@@ -4,7 +4,6 @@ A sentence is a sequence of words. Each word is free or locked to a constraint. 
 closed. Writing with keywords and filling a template are the same task: only the locks and the gaps differ.
 """
 
-import enum
 import itertools
 import warnings
 from collections.abc import Sequence
@@ -14,60 +13,28 @@ from functools import cached_property
 import numpy as np
 
 from redraft import checks, text
+from redraft.edit import Action as Action
+from redraft.edit import Edit as Edit
 from redraft.errors import ConstraintError
 from redraft.phrases import BLANK as BLANK
-from redraft.phrases import BLANKS, lowered, occurs_in_any_order, occurs_in_order, parse_phrase
+from redraft.phrases import (
+    BLANKS,
+    check_ending,
+    check_size,
+    lowered,
+    occurs_in_any_order,
+    occurs_in_order,
+    parse_phrase,
+)
+from redraft.phrases import Order as Order
 from redraft.phrases import Template as Template
 from redraft.phrases import clean as clean
 from redraft.phrases import contains as contains
 from redraft.phrases import num_words as num_words
 
-_MAX_LOCKED = 1000  # words; far beyond any sentence, and a guard against a file given by mistake
-_MAX_LETTERS = 200  # of one word
 _CLAUSE_ENDS = (".", "?", "!")
-
-
-class Action(enum.Enum):
-    """How a draft may be revised. Their order is the order of the rows of every prior table."""
-
-    REPLACE = "replace"
-    INSERT = "insert"
-    DELETE = "delete"
-    SWAP = "swap"  # beyond the paper: neighbouring free words, or keywords whose order is free
-
-
-class Order(enum.Enum):
-    """Whether keywords must occur as given or in any order."""
-
-    GIVEN = "given"
-    ANY = "any"
-
-    @classmethod
-    def of(cls, given: object) -> "Order":
-        """An order, given as such or by its name."""
-        if isinstance(given, cls):
-            return given
-        if not isinstance(given, str) or given not in [order.value for order in cls]:
-            raise ConstraintError(f"order must be 'given' or 'any', not {given!r}")
-        return cls(given)
-
-
 FREE = -1  # the lock of a word that no constraint holds; the words of a constraint have its index
 ENDING = -2  # the lock of the last word where the constraints say how a sentence may end
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """One revision: REPLACE the word at ``position``, INSERT before it, DELETE it, or SWAP it with the next one."""
-
-    action: Action
-    position: int
-    word: str | None = None
-
-    def __post_init__(self) -> None:
-        takes_word = self.action in (Action.REPLACE, Action.INSERT)
-        if (self.word is not None) != takes_word:
-            raise ValueError(f"{self.action} takes {'a' if takes_word else 'no'} word")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +124,26 @@ class Sentence:
 class Constraints:
     """What a sentence must and must not contain. Give keywords or a template.
 
-    >>> Constraints(["dog", "old park"], ban=["very"], min_words=8)
-    >>> Constraints(template="The mayor said ___ in the city .")
+    Constraints that no sentence can meet, and values of the wrong type, raise a ``ConstraintError``.
 
-    Constraints that no sentence can meet, and values of a wrong type, raise a ``ConstraintError``.
+    Examples:
+        >>> words = redraft.Constraints(["dog", "old park"], ban=["very"], min_words=5)
+        >>> words.met_by("A dog ran through the old park .".split())
+        True
+        >>> template = redraft.Constraints(template="The mayor said ___ in the city .")
+        >>> template.met_by("The mayor said that crime is rare in the city .".split())
+        True
 
-    keywords    words or phrases; each is kept verbatim, and the words of a phrase stay together
-    template    text with blanks (``___``); each blank is filled with any number of words
-    order       "given" or "any": whether the keywords must keep their order
-    ban         words or phrases that must not occur, in upper or lower case
-    min_words   fewest words, not counting punctuation; by default six more than the keywords are preferred
-    max_words   most words, counting punctuation as in the paper (default: 25, or 10 more than are given or required)
-    endings     what the last word may be; empty for any. A template that ends with known words ends with those
+    Attributes:
+        keywords: Words or phrases. Each is kept verbatim, and the words of a phrase stay together.
+        template: Text with blanks (``___``). Each blank is filled with any number of words.
+        order: "given" or "any": whether the keywords must keep their order.
+        ban: Words or phrases that must not occur, in upper or lower case.
+        min_words: Minimum number of words, not counting punctuation. By default, six more than the keywords are
+            preferred but not required.
+        max_words: Maximum number of words, counting punctuation as in the paper. The default is 25, or 10 more than are
+            given or required.
+        endings: What the last word may be; empty for any. A template that ends with known words ends with those.
     """
 
     keywords: tuple[str, ...]
@@ -209,22 +184,18 @@ class Constraints:
             "endings": checks.texts("endings", endings, ConstraintError),
         }
         for name, value in fields.items():
-            object.__setattr__(self, name, value)  # frozen for everybody else
+            object.__setattr__(self, name, value)  # the class is frozen
         self._refuse_impossible()
 
     def _refuse_impossible(self) -> None:
-        """Raise where no sentence can meet the constraints."""
+        """Raise an error if no sentence can meet the constraints."""
         if self.keywords and self.template is not None:
             raise ConstraintError("give keywords or a template, not both")
         if not self.keywords and self.template is None:
             raise ConstraintError("nothing to write about: give at least one keyword, or a template with a blank")
-        if (num_locked := len(self.locked_words)) > _MAX_LOCKED:
-            raise ConstraintError(f"{num_locked:,} given words are too many for one sentence (at most {_MAX_LOCKED:,})")
-        if long := next((word for word in self.locked_words if len(word) > _MAX_LETTERS), None):
-            raise ConstraintError(f"{long[:20]}... has {len(long):,} letters; a word has at most {_MAX_LETTERS}")
+        check_size(self.locked_words)
         for ending in self.endings:
-            if list(text.tokenise(clean(ending, "an ending"))) != [ending]:
-                raise ConstraintError(f"the ending {ending!r} is not one word or mark; give each by itself")
+            check_ending(ending)
         if self.has_ending and not self.allowed_endings:
             raise ConstraintError(
                 f"every ending of {' '.join(self.endings)} is banned; ban less, or allow other endings"
@@ -285,7 +256,7 @@ class Constraints:
 
     @property
     def has_ending(self) -> bool:
-        """Whether the last word is chosen among ``endings``."""
+        """Whether the last word is chosen from ``endings``."""
         return bool(self.endings) and (self._template is None or self._template.closes_blank)
 
     @property
@@ -294,12 +265,12 @@ class Constraints:
 
     @property
     def limit(self) -> int:
-        """Most words, counting punctuation."""
+        """Maximum number of words, counting punctuation."""
         return self.max_words if self.max_words is not None else max(25, self._least + 10, (self.min_words or 0) + 10)
 
     @property
     def _most(self) -> int:
-        """Most words, not counting punctuation, that fit into the limit."""
+        """Maximum number of words that fit into the limit, not counting punctuation."""
         is_mark = self.has_ending and not any(map(text.is_word, self.allowed_endings))
         return self.limit - is_mark - (len(self.locked_words) - num_words(self.locked_words))
 
@@ -312,13 +283,18 @@ class Constraints:
 
     @property
     def respelled(self) -> list[tuple[str, str]]:
-        """What was given without a space but is written with one, because it is several words here: "US$5"."""
+        """Given text that is written with a space added, because it is several words here, such as "US$5"."""
         given = itertools.chain.from_iterable(clean(one, "").split() for one in (*self.keywords, self.template or ""))
         written = [(chunk, text.detokenise(text.tokenise(chunk))) for chunk in given if not BLANKS.search(chunk)]
         return [(chunk, shown) for chunk, shown in written if " " in shown]
 
     def start(self, rng: np.random.Generator | None = None) -> Sentence:
-        """The first draft: the locked words alone. With ``rng``, keywords in any order are shuffled."""
+        """Return the shortest draft: the locked words alone. With ``rng``, keywords in any order are shuffled.
+
+        Examples:
+            >>> redraft.Constraints(["dog", "old park"]).start().text
+            'Dog old park.'
+        """
         spans = list(enumerate(self._parts))
         if rng is not None and self.order is Order.ANY and self._template is None:
             spans = [spans[i] for i in rng.permutation(len(spans))]
@@ -337,9 +313,14 @@ class Constraints:
         return Sentence(tuple(words), tuple(locks), tuple(gaps))
 
     def shortfall(self, sentence: Sentence, length: int | None = None) -> int:
-        """How many words a sentence lacks to the preferred number, plus the empty blanks of a template.
+        """Count the words that are missing to the preferred number, plus the empty blanks of a template.
 
-        A preferred ``length`` of the target replaces a longer default.
+        ``length`` is the number of words that the target prefers; it replaces a larger default.
+
+        Examples:
+            >>> words = redraft.Constraints(["dog"], min_words=4)
+            >>> words.shortfall(words.start())
+            3
         """
         preferred = self.preferred_words
         if length is not None and self.min_words is None:
@@ -348,28 +329,48 @@ class Constraints:
         return missing if self._template is None else missing + sentence.num_empty_gaps
 
     def has_no_banned_phrase(self, words: Sequence[str]) -> bool:
-        """Whether no banned phrase of several words occurs. Single banned words are never proposed."""
+        """Check that no banned phrase of several words occurs. Single banned words are never proposed.
+
+        Examples:
+            >>> words = redraft.Constraints(["dog"], ban=["of course"])
+            >>> words.has_no_banned_phrase("Of course the dog barks .".split())
+            False
+        """
         if not self._banned_sequences:
             return True
         plain = lowered(words)
         return not any(contains(plain, phrase) for phrase in self._banned_sequences)
 
     def meets_hard_limits(self, words: Sequence[str]) -> bool:
-        """Whether a sentence has enough words and no banned phrase: all that locks and gaps do not guarantee."""
+        """Check the minimum length and the banned phrases, which locks and gaps do not guarantee.
+
+        Examples:
+            >>> redraft.Constraints(["dog"], min_words=4).meets_hard_limits("A dog barks .".split())
+            False
+        """
         return (self.min_words is None or num_words(words) >= self.min_words) and self.has_no_banned_phrase(words)
 
     def met_by(self, words: Sequence[str]) -> bool:
-        """Whether a finished sentence meets every constraint. Only its words count, not its locks."""
+        """Check whether a finished sentence meets every constraint.
+
+        Examples:
+            >>> redraft.Constraints(["dog"]).met_by("A dog barks .".split())
+            True
+        """
         return not self.unmet(words)
 
     def _has_given_words(self, shown: Sequence[str]) -> bool:
         if self._template is not None:
-            ends = {"is_begin": not self._template.opens_blank, "is_end": not self._template.closes_blank}
-            return occurs_in_order(self._parts, shown, **ends)
+            return self._template.occurs_in(shown)
         return (occurs_in_any_order if self.order is Order.ANY else occurs_in_order)(self._parts, shown)
 
     def unmet(self, words: Sequence[str]) -> list[str]:
-        """The constraints that a finished sentence does not meet, in words; empty if all are met."""
+        """List the constraints that a finished sentence does not meet, in words; empty if all are met.
+
+        Examples:
+            >>> redraft.Constraints(["dog", "ball"], min_words=4).unmet("A dog barks .".split())
+            ['the given words', 'at least 4 words']
+        """
         shown = text.surface(words)
         plain = lowered(shown)
         failed = []

@@ -1,7 +1,8 @@
-"""Stretches: runs of free words of a sentence that may be written anew.
+"""Stretches: runs of free words of a sentence that may be rewritten.
 
-A gap is what stands between two given spans, or between one and an end of the sentence. A stretch is a gap or a part of
-one. It is known by what is kept beside it, so it stays the same stretch when its words change.
+A gap is everything between two given spans, or between one and an end of the sentence. A stretch is a gap or a part of
+one. It is identified by the words that are kept before and after it, so it stays the same stretch when its own words
+change.
 """
 
 from collections.abc import Sequence
@@ -44,19 +45,19 @@ class Stretch:
         )
 
     def moved_to(self, before: Sentence, after: Sentence) -> "Stretch":
-        """The same stretch of the sentence that came of rewriting it."""
+        """The same stretch in the sentence that results from rewriting it."""
         return Stretch(self.gap, self.start, self.end + len(after) - len(before), self.is_whole_gap)
 
 
 def gaps_of(sentence: Sentence) -> list[Gap]:
-    """The gaps that may be written into, also those without words; an ending belongs to the last."""
+    """The gaps that may be written into, including empty ones. An ending belongs to the last gap."""
     held = [i for i, lock in enumerate(sentence.locks) if lock not in (FREE, ENDING)]
     ends = pairwise([-1, *held, len(sentence)])
     return [(left + 1, right) for left, right in ends if sentence.open_gaps[left + 1]]
 
 
 def parts_of(sentence: Sentence, gap: Gap) -> list[Gap]:
-    """All stretches of a gap, also those without words; nothing comes after an ending."""
+    """All stretches of a gap, including empty ones. Nothing comes after an ending."""
     first, last = gap
     after_ending = last == len(sentence) and sentence.locks[-1:] == (ENDING,)
     starts = range(first, last + (not after_ending))
@@ -64,7 +65,7 @@ def parts_of(sentence: Sentence, gap: Gap) -> list[Gap]:
 
 
 def holds_first_places(sentence: Sentence, constraints: Constraints) -> bool:
-    """Whether each given part is locked where it stands first. So a sentence has one way to hold its parts."""
+    """Whether each given part is locked at its first occurrence. So the words of a sentence determine its locks."""
     is_template = constraints.template is not None
     any_order = constraints.order is Order.ANY and not is_template
     runs = [list(run) for lock, run in groupby(range(len(sentence)), key=sentence.locks.__getitem__) if lock >= 0]
@@ -80,6 +81,6 @@ def holds_first_places(sentence: Sentence, constraints: Constraints) -> bool:
 
 
 def reads_as(words: Sequence[str], at: int, part: tuple[str, ...]) -> bool:
-    """Whether a part stands at a place; the capital at the beginning of a sentence makes no difference."""
+    """Whether a part occurs at a position; the capital at the beginning of a sentence makes no difference."""
     window = tuple(words[at : at + len(part)])
     return window in (part, tuple(text.surface([*words[:at], *part])[at:]))

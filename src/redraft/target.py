@@ -20,12 +20,22 @@ from redraft.phrases import clean, contains, lowered, num_words
 
 @dataclass(frozen=True)
 class SoftScore:
-    """A log weight for every sentence, given its words.
+    """A soft constraint: a function that adds a log weight to every sentence, given its words.
 
-    >>> exclaim = redraft.SoftScore("exclaim", lambda words: 2.0 * (words[-1] == "!"))
-    >>> writer = redraft.load(soft=[exclaim])
+    Examples:
+        >>> exclaim = redraft.SoftScore("exclaim", lambda words: 2.0 * (words[-1] == "!"))
+        >>> exclaim.log_weight(("Look", "at", "the", "dog", "!"))
+        2.0
+        >>> shaped = redraft.load(recipe="l-mcmc-c", soft=[exclaim])
+        >>> "exclaim" in shaped.generate("dog", steps=5).signature
+        True
 
-    ``length`` is the number of words that it prefers; ``word`` is a word that it prefers, by ``weight`` nats.
+    Attributes:
+        name: Name in signatures.
+        log_weight: Function from the words of a sentence to nats that are added to its log-probability.
+        length: Preferred number of words, if it prefers one.
+        word: Preferred word, if it prefers one.
+        weight: Nats by which ``word`` is preferred.
     """
 
     name: str
@@ -38,7 +48,11 @@ class SoftScore:
 def prefer(word: str, weight: float) -> SoftScore:
     """Multiply the probability of sentences with a word or phrase by exp(weight). A negative weight makes it rarer.
 
-    >>> writer = redraft.load(soft=[redraft.prefer("river", 2.0)])
+    Examples:
+        >>> river = redraft.prefer("river", 2.0)
+        >>> river.log_weight(("The", "river", "is", "wide", "."))
+        2.0
+        >>> shaped = redraft.load(recipe="l-mcmc-c", soft=[river])
     """
     checks.check_text("a word that is preferred", word)
     if not _is_number(weight):
@@ -53,7 +67,11 @@ def prefer(word: str, weight: float) -> SoftScore:
 def prefer_length(words: int, strength: float = 0.5) -> SoftScore:
     """Divide the probability by exp(strength) for every word that a sentence is longer or shorter.
 
-    >>> writer = redraft.load(soft=[redraft.prefer_length(12)])
+    Examples:
+        >>> short = redraft.prefer_length(5, strength=0.5)
+        >>> short.log_weight(("The", "river", "is", "wide", "."))  # one word short
+        -0.5
+        >>> shaped = redraft.load(recipe="l-mcmc-c", soft=[short])
     """
     if not (_is_number(words) and words >= 1 and _is_number(strength) and strength >= 0):
         raise InputError(f"a length must be at least 1 and its strength at least 0, not {words} and {strength}")
@@ -63,9 +81,13 @@ def prefer_length(words: int, strength: float = 0.5) -> SoftScore:
 def penalise_repetition(strength: float) -> SoftScore:
     """Divide the probability by exp(strength) every time that a word of more than three letters is repeated.
 
-    >>> writer = redraft.load(soft=[redraft.penalise_repetition(1.0)])
+    Shorter words and punctuation do not count: good sentences repeat "the" and ",".
 
-    Shorter words and punctuation are left out: good sentences repeat "the" and ",".
+    Examples:
+        >>> no_echo = redraft.penalise_repetition(1.0)
+        >>> no_echo.log_weight(("The", "river", "is", "a", "wide", "river", "."))
+        -1.0
+        >>> shaped = redraft.load(recipe="l-mcmc-c", soft=[no_echo])
     """
     if not (_is_number(strength) and strength >= 0):
         raise InputError(f"a repetition penalty must be a number of at least 0, not {strength}")

@@ -1,4 +1,4 @@
-"""The contract of everything that writes, and what a user calls: generate, infill, write, sample, explain."""
+"""The base class of everything that writes, with what a user calls: generate, infill, write, sample, explain."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -22,14 +22,16 @@ Reopen = tuple[Callable[..., "Writer"], Mapping[str, Any]]  # a function and its
 
 
 class Writer(ABC):
-    """Turns constraints into drafts. Make one with ``redraft.load()``.
+    """Turns constraints into drafts. ``redraft.load()`` returns one.
 
-    >>> writer = redraft.load()
-    >>> writer.generate("dog", "ball", seed=1).text
-    >>> writer.infill("The mayor said ___ in the city .", min_words=8)
+    Examples:
+        >>> writer = redraft.load()
+        >>> draft = writer.generate("dog", "ball", steps=5, seed=1)
+        >>> draft.constraints_met
+        True
 
-    A new system subclasses this and implements ``write_many`` and ``signature``. ``redraft.systems`` lists the systems
-    that there are.
+    A new system subclasses this and implements ``write_many`` and ``signature``. The module ``redraft.systems`` has the
+    registry of systems.
     """
 
     pack: Pack | None = None
@@ -44,21 +46,46 @@ class Writer(ABC):
         numbers: Sequence[int] | None = None,
         observe: Observer | None = None,
     ) -> list[list[Draft]]:
-        """Drafts for each input, best first. ``observe`` is called now and then; the work stops if it returns False.
+        """Write drafts for several inputs at once, which is faster than one by one.
 
-        The draws for an input depend on the seed and on its number (by default its index), not on the other inputs.
+        Examples:
+            >>> inputs = [redraft.Constraints([word]) for word in ("river", "market")]
+            >>> results = writer.write_many(inputs, redraft.Settings(steps=5, seed=1))
+            >>> [drafts[0].constraints_met for drafts in results]
+            [True, True]
+
+        Returns the drafts of each input, best first. An input's drafts depend on the seed and on its number (by
+        default its index), not on the other inputs. ``observe`` is called regularly with the step, the best draft so
+        far and its NLL; if it returns False, the work stops.
         """
 
     @abstractmethod
     def signature(self, settings: Settings, seed: int) -> str:
-        """Everything that is needed to get a draft again, as one line that ends with ``seed:`` and the seed."""
+        """Describe in one line everything that is needed to reproduce a draft. The line ends with the seed.
+
+        Examples:
+            >>> line = writer.signature(redraft.Settings(steps=5), seed=7)
+            >>> line.endswith("seed:7")
+            True
+        """
 
     def complete(self, settings: Settings) -> Settings:
-        """The settings, with the values of the system where none are given."""
+        """Replace settings that are None by the defaults of the system.
+
+        Examples:
+            >>> writer.complete(redraft.Settings()).steps is None
+            False
+        """
         return settings
 
     def at_temperature(self, temperature: float) -> "Writer":
-        """The same writer at another temperature: below 1 for likelier text, above 1 for more varied text."""
+        """Return the same writer at another temperature: below 1 for likelier text, above 1 for more varied text.
+
+        Examples:
+            >>> bold = writer.at_temperature(1.5)
+            >>> bold.generate("dog", steps=5, seed=1).constraints_met
+            True
+        """
         raise InputError(f"this system has no temperature, so {temperature} has no effect; leave it out")
 
     def _copy(self, temperature: float) -> Self:
@@ -125,14 +152,17 @@ class Writer(ABC):
     ) -> Draft | list[Draft]:
         """Write a sentence that contains the given words or phrases.
 
-        >>> writer.generate("dog", "old park", order="any", ban="very", min_words=8)
-        >>> writer.generate(["dog", "ball"], seed=1, temperature=0.8)
-        >>> for draft in writer.generate("dog", "ball", num=3):
-        ...     print(draft)
+        Examples:
+            >>> draft = writer.generate("dog", "old park", order="any", ban="very", steps=5, seed=1)
+            >>> "old park" in draft.text.lower()
+            True
+            >>> drafts = writer.generate(["dog", "ball"], num=2, temperature=0.8, steps=5, seed=1)
+            >>> [draft.constraints_met for draft in drafts]
+            [True, True]
 
-        Returns one ``Draft``, the best. With ``num`` it returns a list of that many different drafts, best first: a
-        list for ``num=1`` as well. ``order``, ``ban``, ``min_words`` and ``max_words`` are those of ``Constraints``;
-        ``steps``, ``chains``, ``num``, ``seed`` and ``time_limit`` are those of ``Settings`` and override ``settings``.
+        Returns the best ``Draft``. With ``num``, also with ``num=1``, it returns a list of that many different drafts,
+        best first. ``order``, ``ban``, ``min_words`` and ``max_words`` are those of ``Constraints``; ``steps``,
+        ``chains``, ``num``, ``seed`` and ``time_limit`` are those of ``Settings`` and override ``settings``.
         """
         constraints = Constraints(
             tuple(_flat(keywords)), order=order, ban=_several(ban), min_words=min_words, max_words=max_words
@@ -191,9 +221,12 @@ class Writer(ABC):
     ) -> Draft | list[Draft]:
         """Fill the blanks (``___``) of a template.
 
-        >>> writer.infill("The mayor said ___ in the city .", min_words=10, seed=3)
+        Examples:
+            >>> draft = writer.infill("The mayor said ___ in the city .", steps=5, seed=3)
+            >>> draft.text.startswith("The mayor said")
+            True
 
-        Returns one ``Draft``; with ``num``, a list. The arguments are those of ``generate``.
+        Returns the best ``Draft``; with ``num``, a list. The arguments are those of ``generate``.
         """
         constraints = Constraints(template=template, ban=_several(ban), min_words=min_words, max_words=max_words)
         chosen = _settings(settings, steps=steps, chains=chains, num=num, seed=seed, time_limit=time_limit)
@@ -209,9 +242,13 @@ class Writer(ABC):
     def write(
         self, constraints: Constraints, settings: Settings | None = None, observe: Observer | None = None
     ) -> list[Draft]:
-        """``settings.num`` different drafts for one input, best first.
+        """Write ``settings.num`` different drafts for one input, best first.
 
-        >>> writer.write(redraft.Constraints(["dog", "ball"], order="any"), redraft.Settings(num=3, seed=7))
+        Examples:
+            >>> words = redraft.Constraints(["dog", "ball"], order="any")
+            >>> drafts = writer.write(words, redraft.Settings(num=2, steps=5, seed=7))
+            >>> len(drafts)
+            2
         """
         return self.write_many([constraints], settings, observe=observe)[0]
 
@@ -226,22 +263,33 @@ class Writer(ABC):
         seed: int | None = None,
         observe: Callable[[int], bool] | None = None,
     ) -> Samples:
-        """Draw from the target distribution with the exact kernel, rather than search for the best sentence.
+        """Draw from the target distribution with the exact kernel, instead of searching for the best sentence.
 
-        >>> samples = writer.sample(redraft.Constraints(["dog"]), num=200, chains=4, seed=1)
-        >>> from redraft.diagnostics import diagnose
-        >>> diagnose(samples).verdict
+        Examples:
+            >>> sampler = redraft.load(recipe="l-mcmc")
+            >>> words = redraft.Constraints(["dog"], max_words=6)
+            >>> samples = sampler.sample(words, num=3, burn_in=2, thin=1, chains=2, seed=1)
+            >>> len(samples.draws)
+            6
 
-        Each chain makes ``burn_in`` steps, then gives ``num`` draws, one every ``thin`` steps.
+        Each chain discards its first ``burn_in`` steps and then gives ``num`` draws, one every ``thin`` steps. Use
+        many more than in this example, and check them with ``redraft.diagnostics.diagnose``. ``observe`` is called with
+        the number of each step; if it returns False, sampling stops. The recipe must have chains, which the default
+        does not once SmolLM2 is pulled.
         """
         raise InputError("this system has no chains to sample from; load another recipe, such as l-mcmc")
 
     def explain(self, draft: Draft | str, keywords: Sequence[str] = ()) -> Explanation:
         """Show where and how the classifier would revise a draft.
 
-        >>> writer.explain("The dog was the the park.", keywords=["dog", "park"])
+        Examples:
+            >>> explanation = writer.explain("The dog was the the park.", keywords=["dog", "park"])
+            >>> [action.value for action in explanation.actions]
+            ['replace', 'insert', 'delete']
+            >>> explanation.probabilities.shape  # six words, the full stop and the end of the sentence
+            (3, 8)
 
-        ``keywords`` are words that may not be touched; those of a ``Draft`` are known.
+        ``keywords`` are words that may not be changed; those of a ``Draft`` are known.
         """
         if self.pack is None or CLASSIFIER not in self.pack.parts:
             raise InputError("the pack of this writer has no classifier to explain a draft; load another pack")
@@ -252,7 +300,17 @@ class Writer(ABC):
         return explain(pack_classifier(self.pack), words, keywords)
 
     def matches_signature(self, signature: str, settings: Settings) -> bool:
-        """Whether a draft with this signature comes from the same models and settings. No seed matches any seed."""
+        """Check whether a draft with this signature comes from the same models and settings.
+
+        Settings without a seed match any seed.
+
+        Examples:
+            >>> draft = writer.generate("dog", steps=5, seed=1)
+            >>> writer.matches_signature(draft.signature, redraft.Settings(steps=5))
+            True
+            >>> writer.matches_signature(draft.signature, redraft.Settings(steps=6))
+            False
+        """
         settings = self.complete(settings)
         seed = signature.rpartition("seed:")[2]
         return (
@@ -260,7 +318,7 @@ class Writer(ABC):
         )
 
     def __reduce__(self) -> tuple[Callable[[], "Writer"], tuple[()]]:
-        """Pickle a writer as the call that made it: the models are loaded again."""
+        """Pickle a writer as the call that made it. Unpickling loads the models again."""
         if self.reopen is None:
             raise TypeError("only a writer that redraft.load has made can be pickled")
         function, arguments = self.reopen
@@ -269,7 +327,7 @@ class Writer(ABC):
 
 @dataclass(frozen=True)
 class Shaping:
-    """How a user shapes the text: the power of the target (1 / temperature), soft scores, a context, a style."""
+    """How the user shapes the text: the power of the target (1 / temperature), soft scores, a context, a style."""
 
     power: float = 1.0
     soft: tuple[SoftScore, ...] = ()
@@ -282,7 +340,7 @@ class Shaping:
         object.__setattr__(self, "context", clean(self.context, "the context"))
 
     def refuse_style(self, recipe: Recipe) -> None:
-        """Raise where a style is given to a recipe that has none."""
+        """Raise an error if a style is given to a recipe that has none."""
         if self.style is not None:
             raise InputError(f"recipe {recipe.name} has no styles; the recipe infiller has")
 
@@ -294,33 +352,33 @@ class WritingSystem(ABC):
 
     @property
     def needs(self) -> list[str]:
-        """The models that it needs, in words for a list."""
+        """The models that it needs, as words for a list."""
         return []
 
     @abstractmethod
     def open(self, pack: Pack, shaping: Shaping) -> Writer:
-        """A writer with the models of a pack."""
+        """Load the models of a pack and return a writer."""
 
     def missing(self, pack: Pack) -> list[str]:
-        """The models that it needs and that a pack lacks."""
+        """The models that it needs but the pack lacks."""
         return []
 
     def refusal(self, constraints: Constraints) -> str | None:
-        """Why the system cannot write for some constraints; None if it can. It is asked before models are loaded."""
+        """Why the system cannot write for some constraints; None if it can. Called before models are loaded."""
         return None
 
     def override(self, given: Overrides) -> "WritingSystem":
-        """The same system with the values that a user gives in place of the recipe's. By default none is taken."""
+        """The same system with the user's values instead of the recipe's. By default all of them are ignored."""
         return self
 
 
 def _settings(settings: Settings | None, **given: Any) -> Settings:
-    """The settings, with the values that are given in their place."""
+    """The settings, with the given values in place of theirs."""
     return replace(settings or Settings(), **{name: value for name, value in given.items() if value is not None})
 
 
 def _flat(keywords: Sequence[str | Sequence[str]]) -> Iterator[str]:
-    """Keywords that were given one by one, in lists, or both."""
+    """Keywords that were given one by one, in lists, or both ways."""
     for given in keywords:
         if isinstance(given, str):
             yield given

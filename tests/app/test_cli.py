@@ -269,7 +269,7 @@ def test_samples_and_soft_scores(run: Any) -> None:
     assert result["target"] == "tiny/forward + prefer river=3 + length 6~0.5"
     assert set(result["samples"][0]) == {"text", "log_prob", "log_target", "chain", "step"}
     assert "blank 1" in run("infill", "The dog ___ .", *options).output
-    assert "take the exact kernel" in str(run("generate", "dog", *options, "--kernel", "paper").exception)
+    assert "use the exact kernel" in str(run("generate", "dog", *options, "--kernel", "paper").exception)
     assert "WORD=WEIGHT" in str(run("generate", "dog", "--prefer", "river=much").exception)
 
 
@@ -283,7 +283,7 @@ def test_every_move_of_the_exact_kernel_is_shown(run: Any) -> None:
 
 def test_draws_from_outside_the_target_are_refused(run: Any) -> None:
     options = ("--samples", "3", "--burn-in", "0", "--thin", "1", "--min-words", "20", "--seed", "1")
-    assert "has not reached at least 20 words; take more burn-in" in str(run("generate", "dog", *options).exception)
+    assert "has not reached at least 20 words; use more burn-in" in str(run("generate", "dog", *options).exception)
 
 
 def test_diagnose_says_whether_chains_agree(tiny_pack: Pack, tmp_path: Path) -> None:

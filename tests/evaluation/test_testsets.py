@@ -137,7 +137,7 @@ def test_sentences_that_redraft_cannot_take_are_passed_over(tmp_path):
 
 
 def test_too_few_sentences(source):
-    with pytest.raises(InputError, match="only 4 sentences with at least 5 content words; ask for --num 4"):
+    with pytest.raises(InputError, match="only 4 sentences with at least 5 content words; use --num 4"):
         keyword_set(read_sentences(source), 5, 6, seed=0)
     with pytest.raises(InputError, match="no sentence with at least 20 content words"):
         keyword_set(read_sentences(source), 20, 6, seed=0)

@@ -100,7 +100,7 @@ def test_soft_scores_shift_the_draws_as_the_target_says() -> None:
 
 def test_draws_are_only_to_be_had_from_the_exact_kernel() -> None:
     constraints = Constraints(keywords=("a",), max_words=4, endings=())
-    with pytest.raises(InputError, match="take the exact kernel"):
+    with pytest.raises(InputError, match="use the exact kernel"):
         sample(toy_sampler(_WORDS, kernel=PaperKernel()), constraints, num=5)
     with pytest.raises(InputError, match="thin must be at least 1"):
         sample(toy_sampler(_WORDS), constraints, num=5, thin=0)

@@ -283,7 +283,7 @@ def test_what_cannot_be_is_refused_before_any_work(run: ReproduceConfig, tmp_pat
         ({"data": tmp_path}, ["table1"], "has no one-billion-word/test.txt"),
         ({"data": empty}, ["table1"], "is empty"),
         ({"data": empty}, ["table5"], "has no one-billion-word/dev.txt"),
-        ({"num": 10_000}, ["table1"], "ask for --num"),
+        ({"num": 10_000}, ["table1"], "use --num"),
         ({"pack": "nowhere"}, ["table1"], "there is no pack 'nowhere'"),
         ({"judge": "smollm2"}, ["table1"], "run: redraft pull smollm2"),
         ({"judge": str(tmp_path / "none")}, ["table1"], "does not exist"),

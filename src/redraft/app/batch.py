@@ -42,7 +42,7 @@ def run_batch(options: Options) -> None:
             steps = writer.complete(settings).steps or 0
             with stop_on_interrupt() as stopped, _Bar(len(inputs), len(inputs) - len(left), steps) as bar:
 
-                def goes_on(num: int) -> bool:
+                def keep_going(num: int) -> bool:
                     bar.step(num)
                     return not stopped()
 
@@ -53,7 +53,7 @@ def run_batch(options: Options) -> None:
                     file,
                     batch=options.batch,
                     trace=options.trace,
-                    goes_on=goes_on,
+                    keep_going=keep_going,
                     done=bar.done,
                 )
             if not finished:

@@ -1,4 +1,4 @@
-"""The command line. A command's module is imported when the command runs or is listed; torch only when it works."""
+"""The command line. A command's module is imported when it is run or listed, and torch only when it is needed."""
 
 import importlib
 import os
@@ -10,11 +10,11 @@ from redraft.app.sections import suggestion, write_examples
 from redraft.errors import RedraftError
 from redraft.version import VERSION
 
-# Threads of torch that wait for each other in a busy loop are many times slower beside another busy program. OpenMP
-# reads this when torch is loaded.
+# By default, waiting threads of torch spin, which is many times slower when another program is busy. OpenMP reads this
+# when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-# The commands by the heading of the help page, and where each lives.
+# The commands by their heading on the help page, and the module of each.
 _SECTIONS = {
     "Write": {
         "generate": "redraft.app.generate:generate",
@@ -62,7 +62,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        # An option in the place of a command is left to click, which names it.
+        # An option in place of a command is left to click, whose error names it.
         if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
             ctx.fail(f"There is no command {args[0]!r}.{suggestion(args[0], _COMMANDS)}")
         return super().resolve_command(ctx, args)

@@ -31,7 +31,9 @@ from redraft.extras import require
     help="Steps of each chain; the first half is discarded.",
 )
 @option(SAMPLING, "--thin", type=int, default=1, show_default=True, metavar="STEPS", help="Steps between draws.")
-@option(SAMPLING, "--seed", type=int, metavar="N", help="Seed of the random draws, for the same chains again.")
+@option(
+    SAMPLING, "--seed", type=int, metavar="N", help="Seed of the random draws; the same seed gives the same chains."
+)
 @option(
     OUTPUT,
     "--out",

@@ -98,7 +98,11 @@ _SHARED = (
     ),
     click.option("--num", type=int, default=1000, show_default=True, help="Inputs in each set."),
     click.option(
-        "--seed", type=int, default=0, show_default=True, help="Seed of the random choices, for the same sets again."
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Seed of the random choices; the same seed gives the same sets.",
     ),
     click.option(
         "--out", type=_FILE, required=True, metavar="DIR|FILE", help="A folder, or one .jsonl file for all sets."
@@ -164,7 +168,7 @@ def _numbers(option: str, given: str, least: int, most: int) -> list[int]:
 def _materials(
     systems: Sequence[Sequence["SystemOutput"]], references: Path | None, judge: str | None
 ) -> list["Material"]:
-    """Collect what each system is measured on. Files are checked before the judge is loaded, which is slow."""
+    """Collect the material of each system. Files are checked before the judge is loaded, which is slow."""
     from redraft.evaluation.evaluate import Material
 
     found = [Material(system, _constraints(system), _references(system, references)) for system in systems]

@@ -18,7 +18,7 @@ def _sample_options(command: Command) -> Command:
     for name, metavar, explanation in (
         ("--thin", "STEPS", "Steps between samples. Default: 10."),
         ("--burn-in", "STEPS", "Steps before the first sample. Default: 200."),
-        ("--samples", "N", "Give N samples per chain from the target distribution instead of drafts."),
+        ("--samples", "N", "Draw N samples per chain from the target distribution instead of searching for drafts."),
     ):
         command = option(SAMPLING, name, type=int, metavar=metavar, help=explanation)(command)
     return command

@@ -89,7 +89,7 @@ class Options:
         )
 
     def check(self, constraints: "Constraints") -> None:
-        """Refuse what the chosen recipe cannot write, before models are loaded."""
+        """Refuse constraints that the chosen recipe cannot meet, before models are loaded."""
         if self.recipe is not None:
             from redraft.systems import system
 
@@ -152,13 +152,13 @@ _TARGET = (
         help="Keep the words in the given order, or allow any order.",
     ),
     option(WHAT, "--ban", multiple=True, metavar="WORD", help="A word or phrase that must not occur. Repeatable."),
-    option(WHAT, "--min-words", type=int, metavar="N", help="Fewest words; punctuation does not count."),
+    option(WHAT, "--min-words", type=int, metavar="N", help="Minimum number of words, not counting punctuation."),
     option(
         WHAT,
         "--max-words",
         type=int,
         metavar="N",
-        help="Most words; punctuation counts. Default: 25, or 10 more than are given if that is larger.",
+        help="Maximum number of words, counting punctuation. Default: 25, or 10 more than are given if that is larger.",
     ),
     option(WHAT, "--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word more likely. Repeatable."),
     option(WHAT, "--prefer-length", type=int, metavar="N", help="Make lengths near N words more likely."),
@@ -189,14 +189,14 @@ _TARGET = (
         type=float,
         default=1.0,
         show_default=True,
-        help="Above 1 for bolder text, below 1 for safer text.",
+        help="Below 1 for likelier text, above 1 for more varied text.",
     ),
     option(
         HOW,
         "--particles",
         type=int,
         metavar="N",
-        help="Sentences that the recipe infiller writes and chooses from. Default: 24.",
+        help="Sentences that the recipe infiller writes, to choose the best. Default: 24.",
     ),
     option(
         MODELS,
@@ -231,7 +231,7 @@ _TARGET = (
         "--scored",
         type=int,
         metavar="M",
-        help="How many of the K candidates a causal model scores. Default: 4.",
+        help="Number of the K candidates that a causal model scores. Default: 4.",
     ),
 )
 # The options of writing.
@@ -242,15 +242,33 @@ _WRITING = (
         type=int,
         metavar="N",
         help="Revisions to try. Default: 200, or 10 with a causal model, which starts from a beam search. "
-        "The recipe infiller rewrites so many stretches; by default none.",
+        "With the recipe infiller: stretches to rewrite, by default none.",
     ),
     option(
-        HOW, "--chains", type=int, default=1, show_default=True, metavar="N", help="Chains to run; the best draft wins."
+        HOW,
+        "--chains",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Chains to run; the best draft is returned.",
     ),
-    option(HOW, "--seed", type=int, metavar="N", help="Seed of the random draws, for the same result again."),
-    option(HOW, "--time-limit", type=float, metavar="SECONDS", help="Stop then and give the best draft so far."),
+    option(HOW, "--seed", type=int, metavar="N", help="Seed of the random draws; the same seed gives the same result."),
     option(
-        OUTPUT, "--num", type=int, default=1, show_default=True, metavar="N", help="How many different drafts to give."
+        HOW,
+        "--time-limit",
+        type=float,
+        metavar="SECONDS",
+        help="Stop after this time and return the best draft so far.",
+    ),
+    option(
+        OUTPUT,
+        "--num",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Number of different drafts to write.",
     ),
     option(OUTPUT, "--trace", is_flag=True, help="Show every revision."),
     option(OUTPUT, "--json", "as_json", is_flag=True, help="Print the result as JSON."),
@@ -266,7 +284,7 @@ _WRITING = (
         metavar="FILE",
         help="Write the results of --input here, one JSON line each. An interrupted run resumes.",
     ),
-    option(OUTPUT, "--batch", type=int, default=32, show_default=True, metavar="N", help="Inputs to work on at once."),
+    option(OUTPUT, "--batch", type=int, default=32, show_default=True, metavar="N", help="Inputs to process together."),
     option(
         SAMPLING,
         "--kernel",

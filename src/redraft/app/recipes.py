@@ -6,8 +6,8 @@ import click
 
 
 @click.command()
-@click.option("--pack", metavar="NAME|DIR", help="Pack whose models are looked at.")
-@click.option("--json", "as_json", is_flag=True, help="Print the recipes as JSON, one object a line.")
+@click.option("--pack", metavar="NAME|DIR", help="Pack to check for the models.")
+@click.option("--json", "as_json", is_flag=True, help="Print the recipes as JSON, one object per line.")
 def recipes(pack: str | None, as_json: bool) -> None:
     """List the recipes, what each needs, and whether it is available.
 

@@ -84,6 +84,6 @@ def _write_lists(formatter: click.HelpFormatter, lists: Mapping[str, Sequence[tu
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:
-    """Return ``" Did you mean ...?"`` where a known name is close to the one given, else nothing."""
+    """Return ``" Did you mean ...?"`` if a known name is close to the given one, else an empty string."""
     close = difflib.get_close_matches(given, list(known), n=3)
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""

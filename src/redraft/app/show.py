@@ -17,7 +17,7 @@ _COLOUR = {Action.REPLACE: "yellow", Action.INSERT: "green", Action.DELETE: "red
 
 
 def show_draft(draft: "Draft", constraints: Constraints, *, trace: bool) -> None:
-    """Print a draft, and with ``trace`` what led to it: particles with their weights, rewrites, revisions."""
+    """Print a draft, and with ``trace`` also its particles with their weights, its rewrites and its revisions."""
     console = Console(soft_wrap=True, highlight=False)
     if trace:
         _show_trace(console, draft)

@@ -91,7 +91,7 @@ class Omission(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """All metrics that the material allows, and those that were left out."""
+    """All metrics that can be computed from the material, and those that were left out."""
 
     metrics: Sequence[Metric]
     left_out: Sequence[Omission]
@@ -111,7 +111,7 @@ def swapped_texts_to_judge(material: Material) -> list[str]:
 
 
 def metrics_of(material: Material) -> Measured:
-    """All metrics that the material allows, some with their ratio to the human references."""
+    """All metrics that can be computed from the material, some with their ratio to the human references."""
     human = material.human
     by_people = {} if human is None else {metric.name: metric for metric in _metrics(human, RATIOS)}
     metrics: list[Metric] = []

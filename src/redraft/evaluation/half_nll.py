@@ -58,7 +58,7 @@ def half_loss(network: LstmLM, state: LstmState, inputs: Tensor, targets: Tensor
 def half_nll(
     network: LstmLM, state: LstmState, vocabulary: Vocabulary, data: Encoded, direction: Direction, seed: int = 0
 ) -> float:
-    """Mean NLL per word, the end counted, after a random word of each sentence. The word itself is not counted."""
+    """Mean NLL per word after a random word of each sentence, counting the end but not the word itself."""
     order = np.argsort(data.lengths, kind="stable")
     order = order[data.lengths[order] > 0]
     positions = random_words(vocabulary, data, order, np.random.default_rng(seed))

@@ -128,7 +128,7 @@ def _take(made: Iterator[dict[str, Any]], num: int, prefix: str, needed: str) ->
     inputs = list(islice(filter(_is_usable, made), num))
     if len(inputs) < num:
         raise InputError(
-            f"the source has only {len(inputs)} sentences with {needed}; ask for --num {len(inputs)} at most"
+            f"the source has only {len(inputs)} sentences with {needed}; use --num {len(inputs)} or less"
             if inputs
             else f"the source has no sentence with {needed}; give another file"
         )

@@ -1,4 +1,4 @@
-"""Reproduce the tables and figures of the paper: run the missing outputs, then write every page anew."""
+"""Reproduce the tables and figures of the paper: run the missing outputs, then rewrite every page."""
 
 import fcntl
 import hashlib

@@ -100,7 +100,7 @@ def _write_set(
         batch.refuse_other_settings(writer, settings, kept, path)
         left = _left(inputs, kept)
         listener.say(f"{job.system} on {job.set}: {len(left)} of {len(inputs)} inputs")
-        return batch.work(writer, settings, left, file, trace=True, goes_on=advance, done=done)
+        return batch.work(writer, settings, left, file, trace=True, keep_going=advance, done=done)
 
 
 def _left(inputs: Sequence[Input], kept: Iterable[OutputRecord]) -> list[Input]:

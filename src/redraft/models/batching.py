@@ -129,7 +129,8 @@ FilledKey = tuple[Words, Words, Words]
 def filled_keys(slot: Slot, fillings: Sequence[Words]) -> list[FilledKey]:
     """Keys for a memo of filled slots: the words before the slot, in it and after it.
 
-    The same sentence has another key in another slot: its score is computed from another place and rounded otherwise.
+    The same sentence has different keys in different slots, because its score is computed from the slot on and rounding
+    differs.
     """
     before, after = slot.before, slot.after
     return [(before, words, after) for words in fillings]

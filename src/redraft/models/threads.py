@@ -1,7 +1,7 @@
 """Run independent pieces of work in parallel, each on one core.
 
 Torch splits every single matrix product among the cores. For the small products of a compact model that hardly helps.
-Whole pieces of work do not wait for each other. The results are the same as one after the other.
+Independent pieces of work do not wait for each other. The results are the same as without threads.
 """
 
 import os

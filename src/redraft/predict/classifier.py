@@ -33,7 +33,7 @@ CLASSIFIER = "classifier"  # the part of a pack
 OVER_READINGS, READERS = "redraft-xlnet-over-lstm", "readers_sha256"  # in the configuration of redraft.predict.readings
 _KEPT = 8192  # sentences in the cache
 _BATCH_PIECES = 4096
-_MIN_FILL = 0.8  # shortest over longest sentence of a call: bounds what padding costs
+_MIN_FILL = 0.8  # shortest over longest sentence of a call: limits the cost of padding
 
 
 class Classifier:

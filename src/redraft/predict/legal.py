@@ -13,7 +13,7 @@ def legal_table(sentence: Sentence, constraints: Constraints, actions: frozenset
     """Rows are actions, columns positions; the last column is the end of the sentence.
 
     No locked word is replaced or deleted. Nothing is inserted into a closed gap or at the length limit, nothing is
-    deleted while there are too few words, and no "'t" ends up right after a locked word.
+    deleted while there are too few words, and no "'t" is moved right after a locked word.
     """
     size = len(sentence)
     table = np.zeros((len(ROW), size + 1), dtype=np.bool_)

@@ -30,7 +30,7 @@ def reverse(move: Move) -> Move:
 
 
 class Prior(Protocol):
-    """Gives every sentence of a batch its table of log weights, [actions, positions], for the legal pairs."""
+    """Computes a table of log weights [actions, positions] for each sentence of a batch, over its legal pairs."""
 
     def log_tables(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[Array]: ...
 

@@ -1,7 +1,7 @@
 """Where to rewrite: a prior over the stretches of a sentence.
 
-A gap is drawn by its share of the prior's mass over (action, position), mixed with an even share, so that every gap can
-be drawn. Then all of the gap is taken, or a part of it, every part alike.
+A gap is drawn in proportion to the prior's mass over (action, position) inside it, mixed with a uniform distribution,
+so that every gap can be drawn. Then the whole gap is taken, or a part of it, each part with the same probability.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from redraft.sentence import Action, Constraints, Sentence
 from redraft.stretches import Stretch, gaps_of, parts_of
 
 _ACTIONS = frozenset({Action.REPLACE, Action.INSERT, Action.DELETE})
-_EVEN = 0.3  # of the probability is shared evenly among the gaps
+_EVEN = 0.3  # share of the uniform distribution over gaps
 _WHOLE = 0.5  # how often a whole gap is taken
 
 
 class StretchPrior:
-    """Draws stretches, and says how likely each is drawn."""
+    """Draws stretches, and computes the probability of drawing each."""
 
     def __init__(self, prior: Prior):
         self._prior = prior
 
     def draw(self, sentence: Sentence, constraints: Constraints, rng: np.random.Generator) -> Stretch | None:
-        """A stretch; None where nothing may be written."""
+        """Draw a stretch; None if nothing may be written."""
         gaps = gaps_of(sentence)
         if not gaps:
             return None

@@ -86,7 +86,7 @@ NeededT = TypeVar("NeededT", bound=Candidates, contravariant=True)
 
 
 class Kernel(Protocol[NeededT]):
-    """What the sampler needs of a kernel. A kernel of two stages takes ``ScoredCandidates`` and no others."""
+    """Plans revisions. A kernel of two stages accepts only ``ScoredCandidates``."""
 
     @property
     def actions(self) -> frozenset[Action]:

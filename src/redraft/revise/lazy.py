@@ -1,4 +1,4 @@
-"""Lazy scoring: no further than a decision needs.
+"""Lazy scoring: compute scores only as far as a decision depends on them.
 
 A draw from softmax(scores) is the argmax of score + Gumbel noise, and the score of the beginning of a sentence is an
 upper bound of the score of the whole. So sentences are read a few tokens at a time, the leading ones to their end. A
@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.models.base import Pace, Scorer, Slot, Words
+from redraft.models.base import Pace, ReadingT, ScorerOf, Slot, Words
 from redraft.numerics import Array, log_sum
 from redraft.sentence import Action
 
@@ -20,37 +20,41 @@ _AT_ONCE = 200  # with so few tokens left, another round of calls costs more tha
 
 
 class Scoring(Protocol):
-    """Sentences of several slots, each scored as far as requested."""
+    """The filled sentences of several slots, each scored as far as requested."""
 
     @property
-    def pace(self) -> Pace: ...
+    def pace(self) -> Pace:
+        """How much to compute per round."""
 
     @property
     def bounds(self) -> list[Array]:
-        """Log-probabilities of what was read: upper bounds of those of the whole sentences."""
+        """For each slot, upper bounds of the log-probabilities of its sentences; exact for those scored to the end."""
 
     @property
     def num_left(self) -> list[NDArray[np.int64]]:
-        """Tokens that were not read yet."""
+        """For each slot, the number of tokens of each sentence that are not scored yet."""
 
     def advance(self, wanted: Sequence[Sequence[int]], num: int | None = None) -> None:
-        """Read ``num`` more tokens, or all, of the sentences with the given numbers, slot by slot."""
+        """Score ``num`` more tokens, or all, of some sentences: ``wanted`` has their indices for each slot."""
 
 
 @runtime_checkable
-class PartialScorer(Scorer, Protocol):
+class PartialScorer(ScorerOf[ReadingT], Protocol[ReadingT]):
     """A scorer that can stop before the end of a sentence."""
 
     def scoring(
-        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[object]
+        self, slots: Sequence[Slot], fillings: Sequence[Sequence[Words]], readings: Sequence[ReadingT]
     ) -> Scoring: ...
 
 
-Undecided = Callable[[int, Array, NDArray[np.bool_]], list[int]]  # slot, bounds, which are final -> what matters
+Undecided = Callable[[int, Array, NDArray[np.bool_]], list[int]]  # slot, bounds, which are exact -> what matters
 
 
 def settle(scoring: Scoring, undecided: Undecided) -> list[Array]:
-    """Score until what is left cannot change a decision."""
+    """Score in rounds until the rest cannot change a decision. Returns the bounds at that point.
+
+    ``undecided`` returns the sentences of a slot that still matter, the likeliest first.
+    """
     while True:
         bounds, left = scoring.bounds, scoring.num_left
         open_ = [undecided(i, bound, left[i] == 0) for i, bound in enumerate(bounds)]

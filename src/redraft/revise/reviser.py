@@ -15,7 +15,7 @@ ActionAt = tuple[Action, int]  # an action and its position
 
 
 class Reviser(Protocol):
-    """What the sampler sees of a source of candidates and a kernel that takes them."""
+    """A source of candidates together with a kernel that accepts them, as the sampler sees them."""
 
     @property
     def readers(self) -> Sequence[Reader]: ...
@@ -44,7 +44,7 @@ class Reviser(Protocol):
 
 
 class KernelReviser(Generic[SomeT]):
-    """A source of candidates, and a kernel that takes what it gives: one of two stages needs scored candidates."""
+    """A source of candidates and a matching kernel: a kernel of two stages needs scored candidates."""
 
     def __init__(self, source: CandidateSource[SomeT], kernel: Kernel[SomeT]):
         self._source, self._kernel = source, kernel

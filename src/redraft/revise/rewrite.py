@@ -1,7 +1,7 @@
-"""Rewriting: a stretch of free words is written anew, given all other words, and accepted by Metropolis-Hastings.
+"""Rewriting: new words for a stretch of free words, given all other words, accepted by Metropolis-Hastings.
 
-The model draws several versions of the stretch. It does not look at the present one, so all of them and the present one
-are draws of the same kind: independent multiple-try Metropolis (Liu, Liang and Wong, 2000; Martino and Read, 2013).
+The model draws several versions of the stretch without seeing the current one, so they and the current one have the
+same proposal distribution: independent multiple-try Metropolis (Liu, Liang and Wong, 2000; Martino and Read, 2013).
 With one try this is the ordinary Metropolis-Hastings rule. A version's weight is
 
     w = target(sentence) x P(the stretch is chosen in it) / P(drawing it)
@@ -22,7 +22,7 @@ from redraft.stretches import Stretch
 
 
 class Version(Protocol):
-    """A sentence with a stretch written anew, and the log-probability of drawing it."""
+    """A sentence with a rewritten stretch, and the log-probability of drawing it."""
 
     @property
     def sentence(self) -> Sentence: ...
@@ -32,16 +32,16 @@ class Version(Protocol):
 
 
 class StretchWriter(Protocol):
-    """What writes stretches."""
+    """Writes new versions of stretches."""
 
     def rewrite(
         self, constraints: Constraints, sentence: Sentence, stretch: Stretch, rng: np.random.Generator, num: int
     ) -> tuple[Sequence[Version], float]:
-        """Up to ``num`` independent draws, and the log-probability of drawing the present words."""
+        """Up to ``num`` independent draws, and the log-probability of drawing the current words."""
 
 
 class StretchChoice(Protocol):
-    """What says where to rewrite."""
+    """Chooses where to rewrite."""
 
     def draw(self, sentence: Sentence, constraints: Constraints, rng: np.random.Generator) -> Stretch | None: ...
 
@@ -51,10 +51,10 @@ class StretchChoice(Protocol):
 
 
 class SentenceTarget(Protocol):
-    """What is sampled from."""
+    """The distribution to sample from."""
 
     def log_targets(self, constraints: Constraints, sentences: Sequence[Sentence]) -> Array:
-        """Log target weights; minus infinity for sentences that break a constraint."""
+        """Log target weights; -inf for sentences that break a constraint."""
 
 
 class RewriteState(NamedTuple):
@@ -88,7 +88,7 @@ class Rewriter:
     def step(
         self, constraints: Constraints, state: RewriteState, rng: np.random.Generator
     ) -> tuple[RewriteState, Rewrite | None]:
-        """Rewrite a stretch or leave it. No rewrite where nothing may be written or no version came to an end."""
+        """Propose a new version of a stretch. No ``Rewrite`` if nothing may be written or no version was completed."""
         old = state.sentence
         stretch = self._where.draw(old, constraints, rng)
         log_level = log_uniform(rng)
@@ -132,7 +132,7 @@ class Rewriter:
         log_targets: Array,
         log_drawn: Array,
     ) -> Array:
-        """The log weights of versions of a stretch; the first sentence is the one that has the stretch now."""
+        """The log weights of versions of a stretch. The first sentence is the current one."""
         stretches = [stretch.moved_to(sentences[0], one) for one in sentences]
         log_chosen = self._where.log_probs(sentences, stretches, constraints)
         log_outside = np.full(len(sentences), -np.inf)  # of the target; a chain may start there

@@ -46,7 +46,7 @@ def replaced(part: Labelled, position: int, word: str) -> Labelled:
 def added(part: Labelled, gap: int, word: str) -> Labelled:
     """Add a superfluous word before word ``gap`` (before EOS for the last gap).
 
-    Of several equal words in a row the last is labelled "delete": nobody can tell which of them was added.
+    Of several equal words in a row the last is labelled "delete": it is impossible to tell which of them was added.
     """
     words, labels = list(part.words), list(part.labels)
     while gap < len(words) and words[gap] == word:

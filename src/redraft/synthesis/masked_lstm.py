@@ -1,4 +1,4 @@
-"""A masked language model made of an LSTM pair: forward x backward."""
+"""A masked language model built from an LSTM pair: forward x backward."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -57,7 +57,7 @@ class ClassifierTraining:
     seed: int = 0
 
     def schedule(self, num_words: int) -> Schedule:
-        """The schedule for a training set of so many words."""
+        """The schedule for a training set of this many words."""
         rate = self.learning_rate or (FINE_TUNING_RATE if self.init else LEARNING_RATE)
         return Schedule(max(1, int(self.epochs * num_words)), rate, seed=self.seed)
 

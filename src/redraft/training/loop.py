@@ -198,7 +198,7 @@ def _resume(task: TrainingTask, schedule: Schedule, out: Path) -> _Run:
 
 
 class _Log:
-    """A CSV file with one row per validation. On resuming, rows after the checkpoint are dropped: they come again."""
+    """A CSV file with a row per validation. A resumed run drops the rows after its checkpoint and writes them again."""
 
     def __init__(self, path: Path, step: int):
         self._path = path

@@ -1,4 +1,4 @@
-"""Making a pack: train its LSTM models, quantise them, measure the cost of that, and write the card."""
+"""Making a pack: train its LSTM models, quantise them, measure the loss from quantisation, and write the card."""
 
 import shutil
 from collections.abc import Mapping

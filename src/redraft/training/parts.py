@@ -1,4 +1,4 @@
-"""Adding models to a pack: XLNets and classifiers in 8 bits, with the cost of that on the card, and small parts."""
+"""Adding models to a pack. The card states what each loses by quantisation."""
 
 import copy
 import shutil

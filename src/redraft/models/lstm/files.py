@@ -76,7 +76,7 @@ def readers_sha256(pack: Pack) -> str:
 
 @lru_cache(maxsize=2)
 def _read_network(path: Path, fingerprint: str, config: str) -> LstmLM:
-    """Load a network once for the sampler, the search and the classifier. Nobody may change its weights."""
+    """Load a network once for the sampler, the search and the classifier. Its weights must not be changed."""
     network = LstmLM(LstmConfig.from_json(json.loads(config)))
     network.load_state_dict(dequantise(load_file(path)))
     return network.eval()

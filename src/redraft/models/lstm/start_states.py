@@ -1,6 +1,6 @@
 """Learned start states: what an LSTM starts from when the first word that it reads is inside a sentence.
 
-An LSTM of a pack starts at the beginning of a sentence (the backward LSTM: at its end). A start state stands for the
+An LSTM of a pack starts at the beginning of a sentence (the backward LSTM: at its end). A start state replaces the
 words that it has not read. It has two vectors per layer; the weights of the LSTM stay as they are.
 """
 

@@ -95,7 +95,7 @@ class XlnetScoring:
     share its bound.
     """
 
-    # Bounds are close from the start, so a few exact scores rule out most of the others.
+    # Bounds are close from the start, so the exact scores of the best eighth rule out most of the others.
     pace = Pace(leaders=8, stride=0)
 
     def __init__(

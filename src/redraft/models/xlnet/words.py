@@ -1,6 +1,6 @@
 """The words of an XLNet, whose vocabulary is pieces.
 
-A word may have several pieces, which are the same wherever it stands. Only words of one piece are proposed: nothing
+A word may have several pieces, which are the same wherever it occurs. Only words of one piece are proposed: nothing
 can be added to a word or inserted between its pieces.
 """
 
