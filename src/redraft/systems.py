@@ -158,22 +158,26 @@ def load(
 ) -> Writer:
     """Load the models of a pack and return a writer that works by a recipe.
 
-    >>> writer = redraft.load()
-    >>> writer = redraft.load(recipe="l-mcmc-c", candidates=20, temperature=0.8)
-    >>> writer = redraft.load(target="smollm2", soft=[redraft.prefer("river", 2.0)])
+    Examples:
+        >>> writer = redraft.load()
+        >>> writer = redraft.load(recipe="l-mcmc-c", candidates=20, temperature=0.8)
+        >>> writer.generate("dog", "ball", steps=5, seed=1).constraints_met
+        True
+        >>> writer = redraft.load(target="smollm2", soft=[redraft.prefer("river", 2.0)])
 
-    pack          a name or a folder
-    recipe        which system; by default the best one for the models at hand. ``redraft recipes`` lists them
-    candidates    words to weigh at each step (the paper's K)
-    scored        how many of them a causal target scores
-    kernel        "paper" or "cgmh" (search), or "exact" (sample)
-    generator     which models propose words: "forward", "backward", "both" or "masked"
-    target        a causal model that decides: "smollm2", a hub name, a folder or a .gguf file
-    context       text that the sentence follows; needs a causal model
-    temperature   below 1 for likelier text, above 1 for more varied text
-    soft          soft scores: ``prefer``, ``prefer_length``, ``penalise_repetition``
-    style         the kind of text that the infiller writes, one of those that it was trained on
-    particles     sentences that the infiller writes to choose from
+    Args:
+        pack: A name or a folder.
+        recipe: Which system; by default the best one for the models at hand. ``redraft recipes`` lists them.
+        candidates: Words to weigh at each step (the paper's K).
+        scored: How many of them a causal target scores.
+        kernel: "paper" or "cgmh" (search), or "exact" (sample).
+        generator: Which models propose words: "forward", "backward", "both" or "masked".
+        target: A causal model that decides: "smollm2", a hub name, a folder or a .gguf file.
+        context: Text that the sentence follows; needs a causal model.
+        temperature: Below 1 for likelier text, above 1 for more varied text.
+        soft: Soft scores: ``prefer``, ``prefer_length``, ``penalise_repetition``.
+        style: The kind of text that the infiller writes, one of those that it was trained on.
+        particles: Sentences that the infiller writes to choose from.
 
     ``num_candidates``, ``num_scored`` and ``power`` (1 / temperature) are old names, which a later release removes.
     """
