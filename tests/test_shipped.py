@@ -1,6 +1,7 @@
 """The pack that ships with the package, as a person meets it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import redraft
 from redraft import recipes
 from redraft.app.cli import cli
 from redraft.app.synthesize import find_masked_lm
+from redraft.errors import InputError
 from redraft.experiments.metric_tables import TABLE1, TABLE6
 from redraft.experiments.systems import SYSTEMS, absence
 from redraft.models.causal.adapter import load_adapter
@@ -102,3 +104,21 @@ def test_beam_searches_write_with_the_shipped_models(recipe: str) -> None:
     draft = redraft.load(recipe=recipe).generate("river")
     assert draft.constraints_met
     assert draft.nll < 4
+
+
+def test_chains_end_once_the_classifier_would_copy_every_word() -> None:
+    writer = redraft.load(recipe="l-mcmc-c")
+    inputs = [redraft.Constraints(template=one) for one in ("He ___ the game .", "The company ___ in 2008 ___ .")]
+    settings = redraft.Settings(steps=30, seed=1)
+    whole = [drafts[0] for drafts in writer.write_many(inputs, settings)]
+    ended = [drafts[0] for drafts in writer.write_many(inputs, replace(settings, until_settled=True))]
+    assert ended[0].steps < 30  # an easy blank
+    for one, other in zip(ended, whole, strict=True):
+        made = [(step.action, step.position, step.words) for step in one.trace]
+        assert made == [(step.action, step.position, step.words) for step in other.trace[: len(made)]]  # but shorter
+        assert one.constraints_met
+        assert "until:settled" in one.signature
+    alone = writer.write_many(inputs[1:], replace(settings, until_settled=True), numbers=[1])[0][0]
+    assert (alone.text, alone.steps) == (ended[1].text, ended[1].steps)
+    with pytest.raises(InputError, match="recipe l-mcmc has no classifier"):
+        redraft.load(recipe="l-mcmc").write(inputs[0], replace(settings, until_settled=True))

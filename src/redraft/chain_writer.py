@@ -11,6 +11,7 @@ import numpy as np
 
 from redraft.draft.grid_beam import GridBeam
 from redraft.drafts import Draft, Earlier, Observer, Settings
+from redraft.errors import InputError
 from redraft.models.pack import Pack
 from redraft.recipes import ChainRecipe
 from redraft.sampler import Chain, Revision, Sampler, State
@@ -77,12 +78,16 @@ def _walk(
     for track, state in zip(tracks, states, strict=True):
         track.start = state.sentence
         track.visit(state)
+    moving = list(range(len(chains)))
     for step in range(settings.steps or 0):
-        if not continues(step, tracks):
+        if settings.until_settled:
+            settled = sampler.is_settled([chains[i] for i in moving], [states[i] for i in moving])
+            moving = [i for i, is_settled in zip(moving, settled, strict=True) if not is_settled]
+        if not moving or not continues(step, tracks):
             break
-        results = sampler.step(chains, states)
-        states = [state for state, _ in results]
-        for track, (state, revision) in zip(tracks, results, strict=True):
+        results = sampler.step([chains[i] for i in moving], [states[i] for i in moving])
+        for i, (state, revision) in zip(moving, results, strict=True):
+            states[i], track = state, tracks[i]
             track.steps += 1
             if revision is not None:
                 track.trace.append(revision)
@@ -122,6 +127,11 @@ class ChainWriter(Writer):
         if not inputs:
             return []
         settings = self.complete(settings or Settings())
+        if settings.until_settled and not self.sampler.can_settle:
+            raise InputError(
+                f"recipe {self.recipe.name} has no classifier that could end a chain; use l-mcmc-c, x-mcmc-c or "
+                "smollm2-mcmc-c, or a number of steps alone"
+            )
         seed = secrets.randbits(32) if settings.seed is None else settings.seed
         chains = chains_of(inputs, settings, seed, numbers)
         started = time.monotonic()
@@ -202,6 +212,7 @@ class ChainWriter(Writer):
             "chains": settings.num_chains,
             **({"seconds": f"{settings.time_limit:g}"} if settings.time_limit else {}),
             **({"drafts": settings.num} if settings.num > 1 else {}),
+            **({"until": "settled"} if settings.until_settled else {}),
             "seed": seed,
         }
         return "|".join(f"{key}:{value}" for key, value in parts.items())

@@ -29,6 +29,7 @@ class Settings:
         seed: The same seed gives the same drafts. None draws a seed, which is part of the draft's signature.
         time_limit: Seconds per input; inputs that are written together share the total.
         checkpoints: Steps after which the best draft so far is kept as well. They do not change the draws.
+        until_settled: End a chain once its draft is complete and the classifier would copy every word of it.
     """
 
     steps: int | None = None
@@ -37,6 +38,7 @@ class Settings:
     seed: int | None = None
     time_limit: float | None = None
     checkpoints: tuple[int, ...] = ()
+    until_settled: bool = False
 
     def __post_init__(self) -> None:
         if self.steps is not None:

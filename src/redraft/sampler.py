@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from redraft.models.base import Reader, Slot, Words
 from redraft.numerics import Array, accept, log_uniform
 from redraft.predict.legal import legal_table
-from redraft.predict.prior import Move, Prior, draw_move, log_prior, reverse
+from redraft.predict.prior import Move, Prior, SettlingPrior, draw_move, log_prior, reverse
 from redraft.revise.candidates import Candidates, CandidateSource, slot_of
 from redraft.revise.kernels import Kernel, Plan, Proposal
 from redraft.revise.reviser import KernelReviser, Reviser
@@ -128,8 +129,30 @@ class Sampler:
 
     def log_priors(self, chains: Sequence[Chain], sentences: Sequence[Sentence]) -> list[Array]:
         """The prior over actions and positions (line 5)."""
-        legal = [legal_table(s, chain.constraints, self._actions) for s, chain in zip(sentences, chains, strict=True)]
-        return self._prior.log_tables(sentences, legal)
+        return self._prior.log_tables(sentences, self._legal(chains, sentences))
+
+    @property
+    def can_settle(self) -> bool:
+        """Whether the prior says when a sentence needs no revision."""
+        return isinstance(self._prior, SettlingPrior)
+
+    def is_settled(self, chains: Sequence[Chain], states: Sequence[State]) -> list[bool]:
+        """Whether each chain has a complete draft in which the prior expects no revision."""
+        if not isinstance(self._prior, SettlingPrior):
+            return [False] * len(chains)
+        sentences = [state.sentence for state in states]
+        return [
+            quiet and not chain.constraints.shortfall(sentence, self.target.length)
+            for quiet, chain, sentence in zip(
+                self._prior.expects_no_revision(sentences, self._legal(chains, sentences)),
+                chains,
+                sentences,
+                strict=True,
+            )
+        ]
+
+    def _legal(self, chains: Sequence[Chain], sentences: Sequence[Sentence]) -> list[NDArray[np.bool_]]:
+        return [legal_table(s, chain.constraints, self._actions) for s, chain in zip(sentences, chains, strict=True)]
 
     def propose(
         self,

@@ -49,11 +49,19 @@ class Options:
     repetition_penalty: float = 0.0
     style: str | None = None
     particles: int | None = None
+    until_settled: bool = False
 
     def settings(self) -> "Settings":
         from redraft.drafts import Settings
 
-        return Settings(self.steps, self.chains, self.num, self.seed, self.time_limit)
+        return Settings(
+            self.steps,
+            self.chains,
+            self.num,
+            self.seed,
+            self.time_limit,
+            until_settled=self.until_settled,
+        )
 
     def writer(self, *, many_steps: bool = False) -> "Writer":
         """Load the writer. ``many_steps`` prefers the pack's own, faster language models, unless others are named."""
@@ -260,6 +268,12 @@ _WRITING = (
         type=float,
         metavar="SECONDS",
         help="Stop after this time and return the best draft so far.",
+    ),
+    option(
+        HOW,
+        "--until-settled",
+        is_flag=True,
+        help="Stop a chain early, once its draft is complete and the classifier would leave every word as it is.",
     ),
     option(
         OUTPUT,

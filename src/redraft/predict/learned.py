@@ -12,6 +12,7 @@ from redraft.sentence import Action, Sentence
 
 # The actions that the classifier has labels for, the table's first rows. "Copy" is dropped: its mass is not needed.
 LABELLED = tuple(action for action in Action if action.value in LABELS)
+_COPY = LABELS.index("copy")
 _SWAP = list(Action).index(Action.SWAP)
 _LOG_SWAP = float(np.log(0.1))  # the classifier has no label for swaps: they get a tenth of the other actions' mass
 
@@ -34,6 +35,17 @@ class LearnedPrior:
         """One table [actions, positions] for each sentence, with one call of the classifier for the whole batch."""
         found = self._classifier.log_probs([sentence.words for sentence in sentences])
         return [self._table(log_probs, allowed) for log_probs, allowed in zip(found, legal, strict=True)]
+
+    def expects_no_revision(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[bool]:
+        """For each sentence, whether "copy" is the likeliest label wherever another one is legal."""
+        found = self._classifier.log_probs([sentence.words for sentence in sentences])
+        return [
+            all(
+                (log_probs[allowed[row], LABELS.index(action.value)] <= log_probs[allowed[row], _COPY]).all()
+                for row, action in enumerate(LABELLED)
+            )
+            for log_probs, allowed in zip(found, legal, strict=True)
+        ]
 
     def _table(self, log_probs: Array, allowed: NDArray[np.bool_]) -> Array:
         table = np.full(allowed.shape, -np.inf)

@@ -5,7 +5,7 @@ table in proportion to its weight.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,13 @@ class Prior(Protocol):
     """Computes a table of log weights [actions, positions] for each sentence of a batch, over its legal pairs."""
 
     def log_tables(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[Array]: ...
+
+
+@runtime_checkable
+class SettlingPrior(Prior, Protocol):
+    """A prior that also says when a sentence needs no revision."""
+
+    def expects_no_revision(self, sentences: Sequence[Sentence], legal: Sequence[NDArray[np.bool_]]) -> list[bool]: ...
 
 
 class UniformPrior:
