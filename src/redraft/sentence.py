@@ -16,10 +16,10 @@ import numpy as np
 from redraft import checks, text
 from redraft.errors import ConstraintError
 from redraft.phrases import BLANK as BLANK
-from redraft.phrases import BLANKS, lowered, occurs_in_any_order, occurs_in_order, parse_phrase
 from redraft.phrases import Template as Template
 from redraft.phrases import clean as clean
 from redraft.phrases import contains as contains
+from redraft.phrases import lowered, occurs_in_any_order, occurs_in_order, parse_phrase, respelled
 from redraft.phrases import num_words as num_words
 
 _MAX_LOCKED = 1000  # words; far beyond any sentence, and a guard against a file given by mistake
@@ -163,7 +163,8 @@ class Constraints:
     Constraints that no sentence can meet, and values of a wrong type, raise a ``ConstraintError``.
 
     keywords    words or phrases; each is kept verbatim, and the words of a phrase stay together
-    template    text with blanks (``___``); each blank is filled with any number of words
+    template    text with blanks (``___``); each is filled with any number of words, ``___{3}`` with three
+    lengths     the number of words of each blank, for recipes that must be told; the others ignore it
     order       "given" or "any": whether the keywords must keep their order
     ban         words or phrases that must not occur, in upper or lower case
     min_words   fewest words, not counting punctuation; by default six more than the keywords are preferred
@@ -178,6 +179,7 @@ class Constraints:
     min_words: int | None
     max_words: int | None
     endings: tuple[str, ...]
+    lengths: tuple[int, ...] | None
 
     def __init__(
         self,
@@ -188,6 +190,7 @@ class Constraints:
         min_words: int | None = None,
         max_words: int | None = None,
         endings: Sequence[str] = _CLAUSE_ENDS,
+        lengths: Sequence[int] | None = None,
         *,
         banned: Sequence[str] | None = None,
     ):
@@ -207,6 +210,7 @@ class Constraints:
             "min_words": min_words,
             "max_words": max_words,
             "endings": checks.texts("endings", endings, ConstraintError),
+            "lengths": None if lengths is None else checks.counts("lengths", lengths, 1, ConstraintError),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)  # frozen for everybody else
@@ -218,6 +222,8 @@ class Constraints:
             raise ConstraintError("give keywords or a template, not both")
         if not self.keywords and self.template is None:
             raise ConstraintError("nothing to write about: give at least one keyword, or a template with a blank")
+        if self.lengths is not None and not (self._template and self._template.takes(self.lengths)):
+            raise ConstraintError("lengths are numbers of words: one for each blank of a template that has none itself")
         if (num_locked := len(self.locked_words)) > _MAX_LOCKED:
             raise ConstraintError(f"{num_locked:,} given words are too many for one sentence (at most {_MAX_LOCKED:,})")
         if long := next((word for word in self.locked_words if len(word) > _MAX_LETTERS), None):
@@ -231,7 +237,7 @@ class Constraints:
             )
         if self.max_words is not None and self._least > self.max_words:
             raise ConstraintError(
-                f"the given words need {self._least} places with punctuation, more than the maximum of {self.max_words}"
+                f"what is given needs {self._least} places with punctuation, more than the maximum of {self.max_words}"
             )
         if self.min_words is not None and self.min_words > self._most:
             raise ConstraintError(
@@ -289,12 +295,20 @@ class Constraints:
         return bool(self.endings) and (self._template is None or self._template.closes_blank)
 
     @property
+    def fixes_lengths(self) -> bool:
+        """Whether the template says how many words a blank holds. An ending that is not given is one of them."""
+        return self._template is not None and any(self._template.lengths)
+
+    @property
     def _least(self) -> int:
-        return len(self.locked_words) + self.has_ending
+        lengths = (None,) if self._template is None else self._template.lengths
+        return len(self.locked_words) + sum(filter(None, lengths)) + (self.has_ending and lengths[-1] is None)
 
     @property
     def limit(self) -> int:
         """Most words, counting punctuation."""
+        if self._template is not None and all(self._template.lengths):
+            return self._least
         return self.max_words if self.max_words is not None else max(25, self._least + 10, (self.min_words or 0) + 10)
 
     @property
@@ -313,12 +327,12 @@ class Constraints:
     @property
     def respelled(self) -> list[tuple[str, str]]:
         """What was given without a space but is written with one, because it is several words here: "US$5"."""
-        given = itertools.chain.from_iterable(clean(one, "").split() for one in (*self.keywords, self.template or ""))
-        written = [(chunk, text.detokenise(text.tokenise(chunk))) for chunk in given if not BLANKS.search(chunk)]
-        return [(chunk, shown) for chunk, shown in written if " " in shown]
+        return respelled((*self.keywords, self.template or ""))
 
     def start(self, rng: np.random.Generator | None = None) -> Sentence:
         """The first draft: the locked words alone. With ``rng``, keywords in any order are shuffled."""
+        if self.fixes_lengths:
+            raise ConstraintError("this recipe fills blanks with any number of words; leave the number of ___{3} out")
         spans = list(enumerate(self._parts))
         if rng is not None and self.order is Order.ANY and self._template is None:
             spans = [spans[i] for i in rng.permutation(len(spans))]
@@ -364,8 +378,7 @@ class Constraints:
 
     def _has_given_words(self, shown: Sequence[str]) -> bool:
         if self._template is not None:
-            ends = {"is_begin": not self._template.opens_blank, "is_end": not self._template.closes_blank}
-            return occurs_in_order(self._parts, shown, **ends)
+            return self._template.occurs_in(shown)
         return (occurs_in_any_order if self.order is Order.ANY else occurs_in_order)(self._parts, shown)
 
     def unmet(self, words: Sequence[str]) -> list[str]:
