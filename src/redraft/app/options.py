@@ -90,11 +90,17 @@ class Options:
 
     def check(self, constraints: "Constraints") -> None:
         """Refuse what the chosen recipe cannot write, before models are loaded."""
-        if self.recipe is not None:
-            from redraft.systems import system
+        if self.recipe is None and not constraints.fixes_lengths:  # which every recipe of a default can write
+            return
+        from redraft.recipes import refusal_of_lengths
+        from redraft.systems import system
 
-            if (why := system(self.recipe).refusal(constraints)) is not None:
-                raise ConstraintError(why)
+        if self.recipe is None:
+            why = refusal_of_lengths("of the default", constraints)
+        else:
+            why = system(self.recipe).refusal(constraints)
+        if why is not None:
+            raise ConstraintError(why)
 
     def _soft(self) -> "list[SoftScore]":
         from redraft.target import penalise_repetition, prefer, prefer_length
@@ -138,6 +144,12 @@ RECIPES = {
     "gbs-plain": "the same as the paper runs it: no noise, the best whole sentence",
     "sep-bf": "backward and forward beam search from one keyword, separately",
     "asyn-bf": "the same; the forward search continues the backward half",
+    "flm": "beam search for blanks of known length, ___{3}, left to right",
+    "blm": "the same, right to left",
+    "fb-lm": "the better of the two by the forward LSTM",
+    "bayesian-mcmc": "Bayesian MCMC for blanks of known length",
+    "tigs-random": "TIGS, gradient search for blanks of known length, from random words",
+    "tigs-flm": "the same from the words that the forward LSTM chooses",
 }
 
 

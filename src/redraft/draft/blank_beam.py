@@ -6,7 +6,6 @@ given further on until it gets there.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -15,13 +14,13 @@ from numpy.typing import NDArray
 
 from redraft import text
 from redraft.blanks import Layout
+from redraft.draft.fillable import FillableWords
 from redraft.draft.halves import Continuer, falling
 from redraft.models.base import Words
 from redraft.numerics import Array
 from redraft.sentence import ENDING, Constraints, Sentence
 
 StateT = TypeVar("StateT")
-_MASKS = 64  # sets of banned words whose masks are kept
 
 
 class BlankModel(Continuer[StateT], Protocol[StateT]):
@@ -39,25 +38,6 @@ class BlankModel(Continuer[StateT], Protocol[StateT]):
 
     def log_probs_of(self, states: Sequence[StateT], word: str) -> NDArray[np.floating]:
         """Log-probabilities [states] of one word; an unknown one has that of all unknown words."""
-
-
-class FillableWords:
-    """Which words of a vocabulary may fill a blank."""
-
-    def __init__(self, words: Sequence[str], proposable: NDArray[np.bool_]):
-        self._proposable = proposable
-        self._lowered = [word.lower() for word in words]
-        self._negation = np.array([text.is_negation(word) for word in words])
-        self._not_banned = lru_cache(_MASKS)(self._find_not_banned)
-
-    def mask(self, constraints: Constraints, *, follows_given: bool) -> NDArray[np.bool_]:
-        """Words that are not banned; right after a given word no "'t", which would turn it into another word."""
-        allowed = self._not_banned(constraints.banned_words)
-        return allowed & ~self._negation if follows_given else allowed
-
-    def _find_not_banned(self, banned: frozenset[str]) -> NDArray[np.bool_]:
-        allowed = np.array([word not in banned for word in self._lowered]) if banned else True
-        return np.asarray(self._proposable & allowed)
 
 
 class Filling(NamedTuple, Generic[StateT]):

@@ -61,7 +61,7 @@ class Vocabulary:
     @cached_property
     def may_open(self) -> NDArray[np.bool_]:
         """Which words can open a sentence as it is written: those with a capital, or never listed with one."""
-        return self.opening_ids == np.arange(len(self))
+        return np.asarray(self.opening_ids == np.arange(len(self)))
 
     def opening_form(self, word: str) -> str:
         """The form in which a model reads a word that opens a sentence: with a capital, if that form is listed."""
