@@ -1,6 +1,7 @@
 """Systems that fill blanks of known lengths, with the small trained LSTMs."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_the_objective_never_rises_and_the_search_ends_when_two_passes_change_no
     settings = Settings(seed=5, checkpoints=(1, 2, 10, 20))
     for constraints, (draft,) in zip(_INPUTS, writer.write_many(_INPUTS, settings), strict=True):
         nlls = [revision.nll for revision in draft.trace]
-        assert all(after <= before + 1e-5 for before, after in zip(nlls, nlls[1:], strict=False))
+        assert all(after <= before + 1e-5 for before, after in pairwise(nlls))
         assert nlls[-1] == pytest.approx(draft.nll, abs=1e-5)
         num = len(Layout.of(told(constraints)).missing)
         passes = [draft.trace[i : i + num] for i in range(0, len(draft.trace), num)]

@@ -4,14 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.lstms import half_reader, log_prob_of_ids, make_lstm, reader, vocabulary_of
 
 from redraft import text
 from redraft.blanks import Layout
 from redraft.draft.blank_beam import BlankBeam
-from redraft.draft.fillable import RandomWords
+from redraft.draft.fillable import RandomFilling
 from redraft.models.lstm.network import LstmLM
 from redraft.sentence import Constraints
-from tests.lstms import half_reader, log_prob_of_ids, make_lstm, reader, vocabulary_of
 
 _VOCABULARY = vocabulary_of(". the The dog a A 't London")
 _WORDS = _VOCABULARY.words[3:]
@@ -87,7 +87,7 @@ def test_given_words_and_lengths_are_kept(constraints: Constraints, backward: bo
     network = make_lstm(len(_VOCABULARY), seed=5)
     found = BlankBeam(half_reader(network, _VOCABULARY, backward=backward), 5).find(layout, constraints)
     proposable = np.arange(len(_VOCABULARY)) > 2
-    random = RandomWords(_VOCABULARY.words, proposable & _VOCABULARY.is_plain)
+    random = RandomFilling(_VOCABULARY.words, proposable & _VOCABULARY.is_plain)
     found += [random.fill(layout, constraints, np.random.default_rng(seed)) for seed in range(20)]
     assert len(found) > 20
     for sentence in found:

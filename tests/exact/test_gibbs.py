@@ -8,7 +8,7 @@ import pytest
 
 from redraft.baselines.gibbs import GibbsPasses
 from redraft.blanks import Layout
-from redraft.draft.fillable import RandomWords
+from redraft.draft.fillable import RandomFilling
 from redraft.numerics import log_normalise
 from redraft.predict.prior import Move, UniformPrior
 from redraft.revise.candidates import CandidateGenerator
@@ -30,13 +30,11 @@ _CASES = {
 
 
 def _passes(seed: int = 0, power: float = 1.0) -> GibbsPasses:
-    forward, backward = (
-        reader(make_lstm(len(_VOCABULARY), seed + i), _VOCABULARY, backward=bool(i)) for i in range(2)
-    )
+    forward, backward = (reader(make_lstm(len(_VOCABULARY), seed + i), _VOCABULARY, backward=bool(i)) for i in range(2))
     proposers = CandidateGenerator([forward, backward], _ALL)
     target = Target(forward, power)
     sampler = Sampler(target, proposers, UniformPrior(), PaperKernel(), frozenset({Action.REPLACE}))
-    return GibbsPasses(sampler, RandomWords(_VOCABULARY.words, forward.proposable & _VOCABULARY.is_plain))
+    return GibbsPasses(sampler, RandomFilling(_VOCABULARY.words, forward.proposable & _VOCABULARY.is_plain))
 
 
 def _states(passes: GibbsPasses, constraints: Constraints) -> list[State]:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from tests.lstms import make_lstm, reader, vocabulary_of
 
 from redraft.models.lstm.embeddings import EmbeddingSpace
 from redraft.models.vocabulary import END
-from tests.lstms import make_lstm, reader, vocabulary_of
 
 _VOCABULARY = vocabulary_of("the The dog sees a sea .")
 _SENTENCES = [("the", "dog", "sees", "the", "sea", "."), ("a", "dog", "."), ("dog",)]

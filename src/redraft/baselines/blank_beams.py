@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from redraft.baselines.grid_beam import BeamWriter
 from redraft.blanks import Layout, told
 from redraft.draft.blank_beam import BlankBeam
-from redraft.draft.fillable import RandomWords
+from redraft.draft.fillable import RandomFilling
 from redraft.drafts import Draft, Observer, Settings
 from redraft.errors import ConstraintError, InputError
 from redraft.models.lstm.files import load_lstm, load_network
@@ -37,16 +37,16 @@ def blank_beam(pack: Pack, order: ReadingOrder, width: int) -> BlankBeam[LstmSta
     return BlankBeam(HalfReader(network, vocabulary, ordinary_start(network), backward=is_backward), width)
 
 
-def random_words(pack: Pack) -> RandomWords:
+def random_filling(pack: Pack) -> RandomFilling:
     """Random words of the forward LSTM of a pack, each in its plain form."""
     reader = load_lstm(pack, "forward")
-    return RandomWords(reader.words, reader.proposable & reader.vocabulary.is_plain)
+    return RandomFilling(reader.words, reader.proposable & reader.vocabulary.is_plain)
 
 
 class BlankBeams:
     """One or more searches for each sentence. The best sentences of each are found."""
 
-    def __init__(self, beams: Sequence[BlankBeam[LstmState]], start: RandomWords):
+    def __init__(self, beams: Sequence[BlankBeam[LstmState]], start: RandomFilling):
         self._beams, self._start = beams, start
         self.width = beams[0].width
 
@@ -138,4 +138,4 @@ class BlankBeamSystem(ToldSystem):
         self.refuse_shaping(shaping)
         beams = [blank_beam(pack, order, self.recipe.width) for order in self.recipe.orders]
         target = Target(load_lstm(pack, "forward"))
-        return BlankBeamWriter(pack, self.recipe, target, BlankBeams(beams, random_words(pack)))
+        return BlankBeamWriter(pack, self.recipe, target, BlankBeams(beams, random_filling(pack)))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from redraft.blanks import Layout
-from redraft.draft.fillable import RandomWords
+from redraft.draft.fillable import RandomFilling
 from redraft.numerics import log_uniform
 from redraft.predict.prior import Move
 from redraft.sampler import Chain, Sampler, State, Step
@@ -24,7 +24,7 @@ class GibbsPasses:
 
     patience: int | None = None  # a chain never comes to rest
 
-    def __init__(self, sampler: Sampler, start: RandomWords):
+    def __init__(self, sampler: Sampler, start: RandomFilling):
         self._sampler, self._start = sampler, start
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from redraft.assemble import NEEDS_CAUSAL, Models
-from redraft.baselines.blank_beams import ToldSystem, blank_beam, prepared, random_words
+from redraft.baselines.blank_beams import ToldSystem, blank_beam, prepared, random_filling
 from redraft.baselines.gibbs import GibbsPasses
 from redraft.baselines.gradient_search import GradientPasses
 from redraft.blanks import Layout
@@ -186,7 +186,7 @@ class GibbsSystem(ToldSystem):
         candidates = CandidateGenerator([models.forward, models.backward], self.recipe.num_candidates)
         target = Target(models.forward, shaping.power, shaping.soft)
         sampler = Sampler(target, candidates, UniformPrior(), PaperKernel(), frozenset({Action.REPLACE}))
-        return PassWriter(pack, self.recipe, GibbsPasses(sampler, random_words(pack)))
+        return PassWriter(pack, self.recipe, GibbsPasses(sampler, random_filling(pack)))
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class GradientSystem(ToldSystem):
 
 
 def _random(pack: Pack) -> Callable[[Chain], Sentence]:
-    words = random_words(pack)
+    words = random_filling(pack)
     return lambda chain: words.fill(Layout.of(chain.constraints), chain.constraints, chain.rng)
 
 

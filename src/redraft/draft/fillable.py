@@ -33,7 +33,7 @@ class FillableWords:
         return np.asarray(self._proposable & allowed)
 
 
-class RandomWords:
+class RandomFilling:
     """Blanks filled with words drawn uniformly from a vocabulary; an ending is drawn among those that are allowed."""
 
     def __init__(self, words: Sequence[str], proposable: NDArray[np.bool_]):
