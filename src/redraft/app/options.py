@@ -236,7 +236,7 @@ _TARGET = (
         "--candidates",
         type=int,
         metavar="K",
-        help="Words to consider in each step, K in the paper. Default: 50.",
+        help="Words to consider in each step, K in the paper. Default: 50, or 100 for cgmh and tigs.",
     ),
     option(
         MODELS,
@@ -254,7 +254,8 @@ _WRITING = (
         type=int,
         metavar="N",
         help="Revisions to try. Default: 200, or 10 with a causal model, which starts from a beam search. "
-        "The recipe infiller rewrites so many stretches; by default none.",
+        "The recipe infiller rewrites so many stretches; by default none. For bayesian-mcmc and tigs a step is a pass "
+        "over the missing words; default: 20.",
     ),
     option(
         HOW, "--chains", type=int, default=1, show_default=True, metavar="N", help="Chains to run; the best draft wins."

@@ -18,7 +18,6 @@ from redraft.errors import InputError
 from redraft.models.base import Slot, Words
 from redraft.models.lstm.embeddings import EmbeddingSpace
 from redraft.models.lstm.reader import LstmReader, LstmReading
-from redraft.numerics import Array
 from redraft.sampler import Chain, Revision, State, Step
 from redraft.sentence import ENDING, FREE, Action, Edit, Sentence
 from redraft.target import Target
@@ -69,25 +68,30 @@ class GradientPasses:
         moved = self._descend(states, readings, positions)
         fillings = self._fillings(chains, states, slots, [vector for vector, _ in moved])
         log_probs = self._reader.log_probs_filled(slots, fillings, readings)
-        best = [words[_first_best(found)][0] for words, found in zip(fillings, log_probs, strict=True)]
+        # The first of equals is the word that is there, so a word changes only for a better one.
+        best = [words[int(found.argmax())][0] for words, found in zip(fillings, log_probs, strict=True)]
         edits = [Edit(Action.REPLACE, at, word) for at, word in zip(positions, best, strict=True)]
         sentences = [state.sentence.apply(edit) for state, edit in zip(states, edits, strict=True)]
         new_readings = self._reader.read([one.words for one in sentences], readings)
-        steps: list[Step] = []
-        for old, edit, sentence, reading, vector, found in zip(
-            states, edits, sentences, new_readings, moved, log_probs, strict=True
-        ):
-            changed = sentence.words != old.sentence.words
-            vectors = {at: one for at, one in _vectors(old).items() if at != edit.position}
-            if not changed:  # a word that changed starts anew from its embedding
-                vectors[edit.position] = vector
-            new = self._state(sentence, reading, FreeVectors(vectors))
-            gain = float(found.max() - found[0])
-            words = old.sentence.words[edit.position], edit.word
-            steps.append(
-                (new, Revision(edit.action, edit.position, *words, gain, changed, new.nll, new.sentence.words))
-            )
-        return steps
+        gains = [float(found.max() - found[0]) for found in log_probs]
+        steps = zip(states, edits, sentences, new_readings, moved, gains, strict=True)
+        return [self._step(*one) for one in steps]
+
+    def _step(
+        self,
+        old: State,
+        edit: Edit,
+        sentence: Sentence,
+        reading: LstmReading,
+        moved: tuple[Tensor, Tensor],
+        gain: float,
+    ) -> Step:
+        """The new state, and what happened. The vector of a word that changed starts anew from its embedding."""
+        changed = sentence.words != old.sentence.words
+        others = {at: one for at, one in _vectors(old).items() if at != edit.position}
+        new = self._state(sentence, reading, FreeVectors(others if changed else {**others, edit.position: moved}))
+        before = old.sentence.words[edit.position]
+        return new, Revision(edit.action, edit.position, before, edit.word, gain, changed, new.nll, new.sentence.words)
 
     def _descend(
         self, states: Sequence[State], readings: Sequence[LstmReading], positions: Sequence[int]
@@ -130,11 +134,6 @@ class GradientPasses:
     def _state(self, sentence: Sentence, reading: LstmReading, vectors: FreeVectors) -> State:
         log_prob = self._reader.log_prob(reading)
         return State(sentence, log_prob, log_prob, (reading, vectors))
-
-
-def _first_best(log_probs: Array) -> int:
-    """The best place; the first one, which is that of the word that is there, if nothing is better."""
-    return int(np.argmax(log_probs))
 
 
 def _reading(state: State) -> LstmReading:
