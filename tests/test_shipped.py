@@ -10,7 +10,7 @@ import redraft
 from redraft import recipes
 from redraft.app.cli import cli
 from redraft.app.synthesize import find_masked_lm
-from redraft.experiments.metric_tables import TABLE1, TABLE6
+from redraft.experiments.metric_tables import TABLE1, TABLE4, TABLE6
 from redraft.experiments.systems import SYSTEMS, absence
 from redraft.models.causal.adapter import load_adapter
 from redraft.models.causal.infiller import INFILLER
@@ -101,4 +101,20 @@ def test_the_start_states_help() -> None:
 def test_beam_searches_write_with_the_shipped_models(recipe: str) -> None:
     draft = redraft.load(recipe=recipe).generate("river")
     assert draft.constraints_met
+    assert draft.nll < 4
+
+
+def test_no_system_of_the_infilling_table_needs_more_than_the_pack_and_smollm2() -> None:
+    pack = open_pack()
+    for row in TABLE4:
+        assert absence(SYSTEMS[row.system], pack) in (None, "unavailable: smollm2 was not pulled")
+
+
+@pytest.mark.parametrize("recipe", ["fb-lm", "bayesian-mcmc", "tigs-flm"])
+def test_blanks_of_known_length_are_filled_with_the_shipped_models(recipe: str) -> None:
+    draft = redraft.load(recipe=recipe).infill(
+        "The mayor said ___{4} in the city .", steps=0 if recipe == "fb-lm" else 3
+    )
+    assert draft.constraints_met
+    assert len(draft.words) == 11
     assert draft.nll < 4
