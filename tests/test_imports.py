@@ -10,7 +10,7 @@ import redraft
 _ROOT = Path(redraft.__file__).parent
 _LAYERS = (
     ("errors", "extras", "version", "files", "interrupt", "checks", "numerics", "text", "phrases", "stopwords", "edit"),
-    ("sentence", "stretches", "corpus"),
+    ("sentence", "stretches", "blanks", "corpus"),
     ("models",),
     ("predict", "revise", "target", "synthesis", "evaluation"),
     ("scoring", "sampler", "draft", "training"),

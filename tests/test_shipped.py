@@ -12,7 +12,7 @@ from redraft import recipes
 from redraft.app.cli import cli
 from redraft.app.synthesize import find_masked_lm
 from redraft.errors import InputError
-from redraft.experiments.metric_tables import TABLE1, TABLE6
+from redraft.experiments.metric_tables import TABLE1, TABLE4, TABLE6
 from redraft.experiments.systems import SYSTEMS, absence
 from redraft.models.causal.adapter import load_adapter
 from redraft.models.causal.infiller import INFILLER
@@ -122,3 +122,19 @@ def test_chains_end_once_the_classifier_would_copy_every_word() -> None:
     assert (alone.text, alone.steps) == (ended[1].text, ended[1].steps)
     with pytest.raises(InputError, match="recipe l-mcmc has no classifier"):
         redraft.load(recipe="l-mcmc").write(inputs[0], replace(settings, until_settled=True))
+
+
+def test_no_system_of_the_infilling_table_needs_more_than_the_pack_and_smollm2() -> None:
+    pack = open_pack()
+    for row in TABLE4:
+        assert absence(SYSTEMS[row.system], pack) in (None, "unavailable: smollm2 was not pulled")
+
+
+@pytest.mark.parametrize("recipe", ["fb-lm", "bayesian-mcmc", "tigs-flm"])
+def test_blanks_of_known_length_are_filled_with_the_shipped_models(recipe: str) -> None:
+    draft = redraft.load(recipe=recipe).infill(
+        "The mayor said ___{4} in the city .", steps=0 if recipe == "fb-lm" else 3
+    )
+    assert draft.constraints_met
+    assert len(draft.words) == 11
+    assert draft.nll < 4

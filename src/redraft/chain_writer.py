@@ -57,10 +57,10 @@ class Track:
         if all(visited.sentence.words != kept.sentence.words for kept in self.best):
             self.best = sorted([*self.best, visited], key=lambda one: one.rank)[: self.keep]
 
-    def mark(self) -> None:
+    def mark(self, steps: int) -> None:
         """Record the best draft so far at a checkpoint."""
         best = self.best[0]
-        self.earlier.append(Earlier(self.steps, best.sentence.text, best.nll))
+        self.earlier.append(Earlier(steps, best.sentence.text, best.nll))
 
 
 _Continues = Callable[[int, Sequence[Track]], bool]
@@ -94,7 +94,7 @@ def _walk(
                 if revision.accepted:
                     track.visit(state)
             if track.steps in settings.checkpoints:
-                track.mark()
+                track.mark(track.steps)
 
 
 class ChainWriter(Writer):

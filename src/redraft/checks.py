@@ -48,3 +48,13 @@ def texts(name: str, values: object, error: type[RedraftError] = InputError) -> 
     for value in found:
         check_text(f"each of the {name}", value, error)
     return found
+
+
+def counts(name: str, values: object, least: int, error: type[RedraftError] = InputError) -> tuple[int, ...]:
+    """Several whole numbers of at least ``least`` as a tuple."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise error(f"{name} are several numbers; give them as a list or a tuple, not as {values!r}")
+    found = tuple(values)
+    for value in found:
+        check_count(f"each of the {name}", value, least, error)
+    return found

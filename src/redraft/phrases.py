@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from redraft import text
 from redraft.errors import ConstraintError
@@ -12,7 +13,8 @@ from redraft.errors import ConstraintError
 _MAX_LOCKED = 1000  # words; far beyond any sentence, and a guard against a file given by mistake
 _MAX_LETTERS = 200  # of one word
 BLANK = "___"
-BLANKS = re.compile(r"_{3,}")
+BLANKS = re.compile(r"_{3,}(?:\{([\d\s,]*)\})?")  # with the number of words that a blank holds: ___{3}
+_MOST_IN_BLANK = 1000  # words
 
 
 def clean(given: str, what: str) -> str:
@@ -36,23 +38,75 @@ def parse_phrase(given: str, what: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Template:
-    """A sentence with blanks: the known parts in order, and whether it begins or ends with a blank."""
+    """A sentence with blanks: the known parts in order, and whether it begins or ends with a blank.
+
+    ``lengths`` are the numbers of words that the blanks hold, in order; None for any number.
+    """
 
     parts: tuple[tuple[str, ...], ...]
     opens_blank: bool
     closes_blank: bool
+    lengths: tuple[int | None, ...]
 
     @classmethod
     def parse(cls, template: str) -> "Template":
-        """A template from text with blanks."""
-        pieces = [tuple(text.tokenise(piece)) for piece in BLANKS.split(clean(template, "the template"))]
-        if len(pieces) == 1:
+        """A template from text with blanks. Blanks without a word between them are one blank."""
+        shown = clean(template, "the template")
+        found = list(BLANKS.finditer(shown))
+        if not found:
             raise ConstraintError(f"the template has no blank; mark each with {BLANK}")
-        return cls(tuple(piece for piece in pieces if piece), not pieces[0], not pieces[-1])
+        edges = [0, *(edge for blank in found for edge in blank.span()), len(shown)]
+        pieces = [tuple(text.tokenise(shown[a:b])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        lengths: list[int | None] = []
+        for before, blank in zip(pieces, found, strict=False):
+            length = _length(blank)
+            if lengths and not before:
+                previous = lengths.pop()
+                length = None if previous is None or length is None else previous + length
+            lengths.append(length)
+        return cls(tuple(piece for piece in pieces if piece), not pieces[0], not pieces[-1], tuple(lengths))
+
+    def takes(self, lengths: Sequence[int]) -> bool:
+        """Whether there is one number of words for each blank, and none in the template itself."""
+        return len(lengths) == len(self.lengths) and not any(self.lengths)
+
+    @property
+    def written(self) -> str:
+        """The template as text, with the numbers of words that are known."""
+        parts = [text.detokenise(part) for part in self.parts]
+        blanks = [BLANK if length is None else f"{BLANK}{{{length}}}" for length in self.lengths]
+        first, second = (blanks, parts) if self.opens_blank else (parts, blanks)
+        return " ".join(one for pair in zip_longest(first, second) for one in pair if one)
 
     def occurs_in(self, words: Sequence[str]) -> bool:
-        """Whether the known parts occur in order, those without a blank before or after them at the very ends."""
-        return occurs_in_order(self.parts, words, is_begin=not self.opens_blank, is_end=not self.closes_blank)
+        """Whether the words are the known parts with blanks filled, each with as many words as it holds."""
+        blanks = [(length or 0, len(words) if length is None else length) for length in self.lengths]
+        gaps = [*([] if self.opens_blank else [(0, 0)]), *blanks, *([] if self.closes_blank else [(0, 0)])]
+        ends = {0}  # where the part before may end
+        for (least, most), part in zip(gaps, self.parts, strict=False):
+            starts = {start for end in ends for start in range(end + least, min(end + most, len(words)) + 1)}
+            ends = {start + len(part) for start in starts if _matches(words, start, part)}
+        least, most = gaps[-1]
+        return any(least <= len(words) - end <= most for end in ends)
+
+
+def _length(blank: re.Match[str]) -> int | None:
+    """The number of words that a blank holds; None for any number."""
+    given = blank[1]
+    if given is None:
+        return None
+    if not given.strip().isdecimal() or not 1 <= int(given) <= _MOST_IN_BLANK:
+        raise ConstraintError(
+            f"{blank[0]}: the number of words of a blank is one number from 1 to {_MOST_IN_BLANK:,}, as in {BLANK}{{3}}"
+        )
+    return int(given)
+
+
+def respelled(given: Iterable[str]) -> list[tuple[str, str]]:
+    """What was given without a space but is written with one, because it is several words here: "US$5"."""
+    chunks = (chunk for one in given for chunk in clean(one, "").split() if not BLANKS.search(chunk))
+    written = [(chunk, text.detokenise(text.tokenise(chunk))) for chunk in chunks]
+    return [(chunk, shown) for chunk, shown in written if " " in shown]
 
 
 class Order(enum.Enum):
@@ -113,21 +167,11 @@ def contains(words: Sequence[str], phrase: Sequence[str]) -> bool:
     return any(tuple(words[i : i + len(phrase)]) == tuple(phrase) for i in range(len(words) - len(phrase) + 1))
 
 
-def occurs_in_order(
-    parts: Sequence[Sequence[str]], words: Sequence[str], *, is_begin: bool = False, is_end: bool = False
-) -> bool:
-    """Whether the parts occur one after another, without overlap.
-
-    With ``is_begin`` the first part must begin the sentence, with ``is_end`` the last one must end it.
-    """
+def occurs_in_order(parts: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
+    """Whether the parts occur one after the other, without overlap."""
     at = 0
-    for number, part in enumerate(parts):
-        last = len(words) - len(part)
-        places = range(at, last + 1)
-        if is_begin and number == 0:
-            places = range(0, 1)
-        if is_end and number == len(parts) - 1:
-            places = range(last, last + 1) if last in places else range(0)
+    for part in parts:
+        places = range(at, len(words) - len(part) + 1)
         at = next((i for i in places if _matches(words, i, part)), -1)
         if at < 0:
             return False

@@ -1,10 +1,12 @@
 """The paper's systems and ours, as values. Only this file and the results know their nicknames."""
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 from redraft import checks
+from redraft.blanks import knows_lengths
 from redraft.errors import InputError
 from redraft.models.causal.infiller import INFILLER
 from redraft.models.pack import Pack
@@ -13,7 +15,7 @@ from redraft.models.xlnet.network import ReadingOrder
 from redraft.predict.classifier import CLASSIFIER
 from redraft.predict.learned import Learned
 from redraft.revise.kernels import KernelName, PaperKernel
-from redraft.sentence import Action
+from redraft.sentence import Action, Constraints
 
 PULLED = "smollm2"  # the target of the default recipe, once it is pulled
 _NUM_SCORED, _CAUSAL_STEPS = 4, 10  # for a target that costs a hundred times as much as the LSTM models
@@ -150,6 +152,52 @@ class HalvesRecipe(Recipe):
 
 
 @dataclass(frozen=True)
+class BlankRecipe(Recipe):
+    """Fills blanks whose numbers of words are known, with the LSTM models of a pack."""
+
+    def override(self, given: Overrides) -> Self:
+        """The recipe with the values that are given. No other model can decide."""
+        if given.target is not None:
+            raise InputError(f"recipe {self.name} works with the LSTM models of a pack; leave the target out")
+        return super().override(given)
+
+
+@dataclass(frozen=True)
+class BlankBeamRecipe(BlankRecipe):
+    """Beam search in each of these orders; the sentence with the lowest NLL under the forward model wins."""
+
+    width: int = _BEAM
+    orders: tuple[ReadingOrder, ...] = (ReadingOrder.FORWARD,)
+
+
+@dataclass(frozen=True)
+class PassRecipe(BlankRecipe):
+    """Passes over the missing words, one word after the other. A step is a pass."""
+
+    steps: int = 20
+    num_candidates: int = 50
+
+    def override(self, given: Overrides) -> Self:
+        """The recipe with the values that are given."""
+        chosen = super().override(given)
+        return chosen if given.num_candidates is None else replace(chosen, num_candidates=given.num_candidates)
+
+
+@dataclass(frozen=True)
+class GibbsRecipe(PassRecipe):
+    """Words are drawn among candidates by the forward model, which decides, and the backward one."""
+
+
+@dataclass(frozen=True)
+class GradientRecipe(PassRecipe):
+    """Gradient descent in the embedding space, then the best of the nearest words. The values are its authors'."""
+
+    num_candidates: int = 100
+    rate: float = 10.0
+    starts_greedy: bool = False  # with the forward model's greedy continuation, rather than random words
+
+
+@dataclass(frozen=True)
 class InfillerRecipe(Recipe):
     """A causal model that was trained to write into gaps writes particles; the best ones are the drafts."""
 
@@ -202,8 +250,46 @@ HALVES = (
     HalvesRecipe("sep-bf", "backward and forward beam search from one keyword, separately"),
     HalvesRecipe("asyn-bf", "the same, forward after backward", is_separate=False),
 )
+BLANK_BEAMS = (
+    BlankBeamRecipe("flm", "blanks of known lengths filled by beam search, left to right"),
+    BlankBeamRecipe("blm", "the same, right to left", orders=(ReadingOrder.BACKWARD,)),
+    BlankBeamRecipe(
+        "fb-lm",
+        "the better of the two by the forward model",
+        orders=(ReadingOrder.FORWARD, ReadingOrder.BACKWARD),
+    ),
+)
+GIBBS = GibbsRecipe("bayesian-mcmc", "Bayesian MCMC: blanks of known lengths, random words replaced one by one")
+GRADIENT = (
+    GradientRecipe("tigs-random", "TIGS: blanks of known lengths, gradient search from random words"),
+    GradientRecipe("tigs-flm", "the same from the words that the forward model chooses", starts_greedy=True),
+)
+TOLD: tuple[BlankRecipe, ...] = (*BLANK_BEAMS, GIBBS, *GRADIENT)  # they must be told the lengths of blanks
 INFILLING = InfillerRecipe(INFILLER, "SmolLM2 trained to write into gaps; the best of its particles", target=PULLED)
-RECIPES: dict[str, Recipe] = {one.name: one for one in (*CHAINS, *BEAMS, *HALVES, INFILLING)}
+RECIPES: dict[str, Recipe] = {one.name: one for one in (*CHAINS, *BEAMS, *HALVES, *TOLD, INFILLING)}
+
+
+def refusal_of_lengths(name: str, constraints: Constraints) -> str | None:
+    """Why a recipe that fills blanks with any number of words cannot write; None if the template fixes no length."""
+    if not constraints.fixes_lengths:
+        return None
+    return f"recipe {name} cannot keep to a number of words in a blank; recipes that can: {_names(TOLD)}"
+
+
+def refusal_without_lengths(name: str, constraints: Constraints) -> str | None:
+    """Why a recipe that must be told the lengths of blanks cannot write; None if it can."""
+    if constraints.template is None:
+        return f"recipe {name} fills templates and takes no keywords; recipes that do: infiller, l-mcmc-c, cgmh, gbs"
+    if not knows_lengths(constraints):
+        return (
+            f"recipe {name} must be told how many words each blank holds, as in ___{{3}}; recipes that need not: "
+            "infiller, l-mcmc-c, cgmh, gbs"
+        )
+    return None
+
+
+def _names(some: Sequence[Recipe]) -> str:
+    return ", ".join(one.name for one in some)
 
 
 def recipe(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _TEXTS = ("keywords", "ban", "endings")
 _NUMBERS = ("min_words", "max_words")
 _ABOUT = ("id", "reference", "references")  # copied from an input to its result; the writer does not use them
-_KEYS = ("template", "order", *_TEXTS, *_NUMBERS, *_ABOUT)
+_KEYS = ("template", "lengths", "order", *_TEXTS, *_NUMBERS, *_ABOUT)
 
 
 def constraints_of(given: Mapping[str, Any]) -> Constraints:
@@ -25,16 +25,24 @@ def constraints_of(given: Mapping[str, Any]) -> Constraints:
             fields[key] = _texts(key, given[key])
     for key in _NUMBERS:
         if given.get(key) is not None:
-            if not isinstance(given[key], int) or isinstance(given[key], bool) or given[key] < 1:
-                raise InputError(f"{key} must be a whole number of at least 1, not {given[key]!r}")
-            fields[key] = given[key]
+            fields[key] = _count(key, given[key])
     if given.get("template") is not None:
         if not isinstance(given["template"], str):
             raise InputError(f"template must be a string, not {given['template']!r}")
         fields["template"] = given["template"]
+    if given.get("lengths") is not None:
+        if not isinstance(given["lengths"], list):
+            raise InputError(f"lengths must be a list of whole numbers, one for each blank, not {given['lengths']!r}")
+        fields["lengths"] = tuple(_count("each of the lengths", length) for length in given["lengths"])
     if given.get("order") is not None:
         fields["order"] = Order.of(given["order"])
     return Constraints(**fields)
+
+
+def _count(key: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{key} must be a whole number of at least 1, not {value!r}")
+    return value
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:

@@ -109,7 +109,18 @@ class Sampler:
         tables = self.log_priors(chains, [state.sentence for state in states])
         moves = [draw_move(table, chain.rng) for table, chain in zip(tables, chains, strict=True)]
         log_levels = [log_uniform(chain.rng) for chain in chains]
-        # Revise there: propose a word among the candidates.
+        return self.revise(chains, states, tables, moves, log_levels)
+
+    def revise(
+        self,
+        chains: Sequence[Chain],
+        states: Sequence[State],
+        tables: Sequence[Array],
+        moves: Sequence[Move | None],
+        log_levels: Sequence[float],
+    ) -> list[Step]:
+        """Make a move in every chain that has one (lines 6 to 10). ``tables`` are the priors of the moves."""
+        # Propose a word among the candidates.
         able = [i for i, move in enumerate(moves) if move is not None]
         found = self.propose(
             [chains[i] for i in able],

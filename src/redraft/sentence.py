@@ -17,17 +17,17 @@ from redraft.edit import Action as Action
 from redraft.edit import Edit as Edit
 from redraft.errors import ConstraintError
 from redraft.phrases import BLANK as BLANK
+from redraft.phrases import Order as Order
+from redraft.phrases import Template as Template
 from redraft.phrases import (
-    BLANKS,
     check_ending,
     check_size,
     lowered,
     occurs_in_any_order,
     occurs_in_order,
     parse_phrase,
+    respelled,
 )
-from redraft.phrases import Order as Order
-from redraft.phrases import Template as Template
 from redraft.phrases import clean as clean
 from redraft.phrases import contains as contains
 from redraft.phrases import num_words as num_words
@@ -136,7 +136,8 @@ class Constraints:
 
     Attributes:
         keywords: Words or phrases. Each is kept verbatim, and the words of a phrase stay together.
-        template: Text with blanks (``___``). Each blank is filled with any number of words.
+        template: Text with blanks (``___``). Each blank is filled with any number of words, ``___{3}`` with three.
+        lengths: The number of words of each blank, for recipes that need to know it; the others ignore it.
         order: "given" or "any": whether the keywords must keep their order.
         ban: Words or phrases that must not occur, in upper or lower case.
         min_words: Minimum number of words, not counting punctuation. By default, six more than the keywords are
@@ -153,6 +154,7 @@ class Constraints:
     min_words: int | None
     max_words: int | None
     endings: tuple[str, ...]
+    lengths: tuple[int, ...] | None
 
     def __init__(
         self,
@@ -163,6 +165,7 @@ class Constraints:
         min_words: int | None = None,
         max_words: int | None = None,
         endings: Sequence[str] = _CLAUSE_ENDS,
+        lengths: Sequence[int] | None = None,
         *,
         banned: Sequence[str] | None = None,
     ):
@@ -182,6 +185,7 @@ class Constraints:
             "min_words": min_words,
             "max_words": max_words,
             "endings": checks.texts("endings", endings, ConstraintError),
+            "lengths": None if lengths is None else checks.counts("lengths", lengths, 1, ConstraintError),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)  # the class is frozen
@@ -193,6 +197,8 @@ class Constraints:
             raise ConstraintError("give keywords or a template, not both")
         if not self.keywords and self.template is None:
             raise ConstraintError("nothing to write about: give at least one keyword, or a template with a blank")
+        if self.lengths is not None and not (self._template and self._template.takes(self.lengths)):
+            raise ConstraintError("lengths are numbers of words: one for each blank of a template that has none itself")
         check_size(self.locked_words)
         for ending in self.endings:
             check_ending(ending)
@@ -202,7 +208,7 @@ class Constraints:
             )
         if self.max_words is not None and self._least > self.max_words:
             raise ConstraintError(
-                f"the given words need {self._least} places with punctuation, more than the maximum of {self.max_words}"
+                f"what is given needs {self._least} places with punctuation, more than the maximum of {self.max_words}"
             )
         if self.min_words is not None and self.min_words > self._most:
             raise ConstraintError(
@@ -260,12 +266,20 @@ class Constraints:
         return bool(self.endings) and (self._template is None or self._template.closes_blank)
 
     @property
+    def fixes_lengths(self) -> bool:
+        """Whether the template says how many words a blank holds. An ending that is not given is one of them."""
+        return self._template is not None and any(self._template.lengths)
+
+    @property
     def _least(self) -> int:
-        return len(self.locked_words) + self.has_ending
+        lengths = (None,) if self._template is None else self._template.lengths
+        return len(self.locked_words) + sum(filter(None, lengths)) + (self.has_ending and lengths[-1] is None)
 
     @property
     def limit(self) -> int:
         """Maximum number of words, counting punctuation."""
+        if self._template is not None and all(self._template.lengths):
+            return self._least
         return self.max_words if self.max_words is not None else max(25, self._least + 10, (self.min_words or 0) + 10)
 
     @property
@@ -284,9 +298,7 @@ class Constraints:
     @property
     def respelled(self) -> list[tuple[str, str]]:
         """Given text that is written with a space added, because it is several words here, such as "US$5"."""
-        given = itertools.chain.from_iterable(clean(one, "").split() for one in (*self.keywords, self.template or ""))
-        written = [(chunk, text.detokenise(text.tokenise(chunk))) for chunk in given if not BLANKS.search(chunk)]
-        return [(chunk, shown) for chunk, shown in written if " " in shown]
+        return respelled((*self.keywords, self.template or ""))
 
     def start(self, rng: np.random.Generator | None = None) -> Sentence:
         """Return the shortest draft: the locked words alone. With ``rng``, keywords in any order are shuffled.
@@ -295,6 +307,8 @@ class Constraints:
             >>> redraft.Constraints(["dog", "old park"]).start().text
             'Dog old park.'
         """
+        if self.fixes_lengths:
+            raise ConstraintError("this recipe fills blanks with any number of words; leave the number of ___{3} out")
         spans = list(enumerate(self._parts))
         if rng is not None and self.order is Order.ANY and self._template is None:
             spans = [spans[i] for i in rng.permutation(len(spans))]

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 from redraft import recipes
 from redraft.assemble import Models, build_chain, missing_models, opened
+from redraft.baselines.blank_beams import BlankBeamSystem
 from redraft.baselines.grid_beam import BeamSystem
 from redraft.baselines.halves import HalvesSystem
+from redraft.baselines.passes import GibbsSystem, GradientSystem
 from redraft.chain_writer import ChainWriter
 from redraft.errors import InputError
 from redraft.infill_writer import InfillWriter
@@ -112,6 +114,9 @@ SYSTEMS: dict[str, WritingSystem] = {
         *map(ChainSystem, recipes.CHAINS),
         *map(BeamSystem, recipes.BEAMS),
         *map(HalvesSystem, recipes.HALVES),
+        *map(BlankBeamSystem, recipes.BLANK_BEAMS),
+        GibbsSystem(recipes.GIBBS),
+        *map(GradientSystem, recipes.GRADIENT),
         InfillerSystem(recipes.INFILLING),
     )
 }

@@ -13,7 +13,7 @@ from redraft.errors import ConstraintError, InputError
 from redraft.models.pack import Pack
 from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.heat_map import Explanation, explain
-from redraft.recipes import Overrides, Recipe
+from redraft.recipes import Overrides, Recipe, refusal_of_lengths
 from redraft.sampling import BURN_IN, THIN, Samples
 from redraft.sentence import Constraints, Order, clean
 from redraft.target import SoftScore
@@ -364,8 +364,11 @@ class WritingSystem(ABC):
         return []
 
     def refusal(self, constraints: Constraints) -> str | None:
-        """Why the system cannot write for some constraints; None if it can. Called before models are loaded."""
-        return None
+        """Why the system cannot write for some constraints; None if it can. Called before models are loaded.
+
+        By default, a system fills blanks with any number of words and refuses templates that fix it.
+        """
+        return refusal_of_lengths(self.recipe.name, constraints)
 
     def override(self, given: Overrides) -> "WritingSystem":
         """The same system with the user's values instead of the recipe's. By default all of them are ignored."""

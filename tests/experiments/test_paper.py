@@ -1,15 +1,20 @@
 """The published figures as data: nothing is lost between them and the rows of our tables."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.blanks import told
 from redraft.experiments import acceptance_figures, inputs, metric_tables, paper_samples, sample_tables
 from redraft.experiments import paper_values as paper
+from redraft.experiments.config import ReproduceConfig
 from redraft.experiments.paper_values import PaperValues
 from redraft.experiments.systems import HUMAN, SYSTEMS, TEMPLATE
 from redraft.recipes import RECIPES
 from redraft.records import constraints_of
+from redraft.text import tokenise
 
 _NAMES = st.from_regex(r"[A-Za-z(][A-Za-z()/+-]*( [A-Za-z()/+0-9-]+)*", fullmatch=True)
 _VALUES = st.none() | st.decimals(0, 100, places=3).map(float)
@@ -53,6 +58,22 @@ def test_every_printed_sample_has_a_row_and_holds_what_was_given() -> None:
         constraints = constraints_of(one.input)
         for sentence in (one.reference, *one.outputs.values()):
             assert all(word in sentence for word in constraints.locked_words if word not in (".", ","))
+
+
+def test_printed_templates_have_the_lengths_of_their_references() -> None:
+    for one in paper_samples.TABLE9:
+        constraints = told(constraints_of(one.input))
+        assert constraints.fixes_lengths
+        assert not constraints.unmet(tokenise(one.reference))
+
+
+def test_rows_say_which_systems_are_told_the_lengths_and_passes_are_their_steps() -> None:
+    config = ReproduceConfig(Path(), Path(), steps=100)
+    shown = {row.system: row.shown(config) for row in metric_tables.TABLE4}
+    is_told = {name for name, title in shown.items() if title.endswith(", told the lengths")}
+    assert is_told == {"flm", "blm", "fb-lm", "bayesian-mcmc", "tigs-random", "tigs-flm"}
+    assert {row.own_steps(config) for row in metric_tables.TABLE4 if row.title.startswith(("TIGS", "Bay"))} == {10}
+    assert {row.own_steps(config) for row in metric_tables.TABLE4 if row.title == "L-MCMC"} == {25, 100}
 
 
 def test_every_recipe_is_a_system() -> None:

@@ -54,6 +54,7 @@ def generate(
     examples=(
         ('redraft infill "The mayor said ___ in the city ."', "Fill one blank"),
         ('redraft infill "___ said ___ ." --num 3', "Fill two blanks in three ways"),
+        ('redraft infill "The dog ___{3} the ball ." --recipe bayesian-mcmc', "Fill a blank with three words"),
         (
             'redraft infill "The dog ___ the ball ." --samples 200 --chains 4',
             "List the most frequent fillings of the blank",
@@ -67,6 +68,9 @@ def infill(template: str | None, options: Options, samples: int | None, burn_in:
     """Fill the blanks of a TEMPLATE.
 
     Each ___ in the template is a blank. It takes any number of words. The rest of the template is kept as it is.
+
+    ___{3} is a blank of exactly three words, counting punctuation and an ending. Only some recipes can keep to it: flm,
+    blm, fb-lm, bayesian-mcmc, tigs-random, tigs-flm. They must be told the length of every blank, and take no keywords.
     """
     _write({} if template is None else {"template": template}, options, samples, burn_in, thin)
 

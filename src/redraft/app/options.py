@@ -97,12 +97,18 @@ class Options:
         )
 
     def check(self, constraints: "Constraints") -> None:
-        """Refuse constraints that the chosen recipe cannot meet, before models are loaded."""
-        if self.recipe is not None:
-            from redraft.systems import system
+        """Refuse what the chosen recipe cannot write, before models are loaded."""
+        if self.recipe is None and not constraints.fixes_lengths:  # which every recipe of a default can write
+            return
+        from redraft.recipes import refusal_of_lengths
+        from redraft.systems import system
 
-            if (why := system(self.recipe).refusal(constraints)) is not None:
-                raise ConstraintError(why)
+        if self.recipe is None:
+            why = refusal_of_lengths("of the default", constraints)
+        else:
+            why = system(self.recipe).refusal(constraints)
+        if why is not None:
+            raise ConstraintError(why)
 
     def _soft(self) -> "list[SoftScore]":
         from redraft.target import penalise_repetition, prefer, prefer_length
@@ -146,6 +152,12 @@ RECIPES = {
     "gbs-plain": "the same as the paper runs it: no noise, the best whole sentence",
     "sep-bf": "backward and forward beam search from one keyword, separately",
     "asyn-bf": "the same; the forward search continues the backward half",
+    "flm": "beam search for blanks of known length, ___{3}, left to right",
+    "blm": "the same, right to left",
+    "fb-lm": "the better of the two by the forward LSTM",
+    "bayesian-mcmc": "Bayesian MCMC for blanks of known length",
+    "tigs-random": "TIGS, gradient search for blanks of known length, from random words",
+    "tigs-flm": "the same from the words that the forward LSTM chooses",
 }
 
 
@@ -232,7 +244,7 @@ _TARGET = (
         "--candidates",
         type=int,
         metavar="K",
-        help="Words to consider in each step, K in the paper. Default: 50.",
+        help="Words to consider in each step, K in the paper. Default: 50, or 100 for cgmh and tigs.",
     ),
     option(
         MODELS,
@@ -250,7 +262,8 @@ _WRITING = (
         type=int,
         metavar="N",
         help="Revisions to try. Default: 200, or 10 with a causal model, which starts from a beam search. "
-        "With the recipe infiller: stretches to rewrite, by default none.",
+        "With the recipe infiller: stretches to rewrite, by default none. For bayesian-mcmc and tigs: passes over the "
+        "missing words, by default 20.",
     ),
     option(
         HOW,

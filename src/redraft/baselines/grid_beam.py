@@ -15,7 +15,7 @@ from redraft.draft.grid_beam import Language
 from redraft.drafts import Draft, Observer, Settings
 from redraft.errors import InputError
 from redraft.models.pack import Pack
-from redraft.recipes import BeamRecipe, HalvesRecipe, Overrides
+from redraft.recipes import BeamRecipe, Overrides, Recipe
 from redraft.sampler import Chain, State
 from redraft.scoring import log_weights
 from redraft.sentence import Constraints, Sentence
@@ -40,7 +40,7 @@ class BeamWriter(Writer):
 
     pack: Pack
 
-    def __init__(self, pack: Pack, recipe: BeamRecipe | HalvesRecipe, target: Target, beam: SentenceSearch):
+    def __init__(self, pack: Pack, recipe: Recipe, target: Target, beam: SentenceSearch):
         self.pack, self.recipe, self._target, self._beam = pack, recipe, target, beam
 
     def write_many(
@@ -79,11 +79,13 @@ class BeamWriter(Writer):
         found: dict[int, list[Sentence]] = {}
         for i in sorted(range(len(chains)), key=lambda i: i % settings.num_chains):
             constraints, in_time = chains[i].constraints, time.monotonic() <= ends
-            best, *others = (
-                self._beam.ranked(chains[i], settings.num) if in_time else [constraints.start(chains[i].rng)]
-            )
+            best, *others = self._beam.ranked(chains[i], settings.num) if in_time else [self._unsearched(chains[i])]
             found[i] = [best, *(one for one in others if constraints.met_by(one.words))]
         return [found[i] for i in range(len(chains))]
+
+    def _unsearched(self, chain: Chain) -> Sentence:
+        """What there is without a search: the given words alone."""
+        return chain.constraints.start(chain.rng)
 
     def _states(self, chains: Sequence[Chain], sentences: Sequence[Sentence]) -> list[State]:
         """The sentences with their scores."""

@@ -137,19 +137,10 @@ class HalfSearch(Generic[StateT]):
 
     def _allowed(self, task: HalfTask, alive: Sequence[_Partial[StateT]], scores: Array) -> Iterator[tuple[int, int]]:
         """Rows and columns by falling score, without words that complete a banned phrase."""
-        flat, taken, size = -scores.ravel(), 0, self._width
-        while taken < len(flat):
-            size = min(size, len(flat))
-            top = np.argpartition(flat, size - 1)[:size]
-            order = top[np.lexsort((top, flat[top]))]  # ties by place, so that the order is the same everywhere
-            for place in order[taken:]:
-                if not np.isfinite(flat[place]):
-                    return
-                row, column = divmod(int(place), scores.shape[1])
-                longer = self._longer(alive[row].words, self._model.words[column])
-                if task.constraints.has_no_banned_phrase(self._with_given(task, longer)):
-                    yield row, column
-            taken, size = size, 4 * size
+        for row, column in falling(scores, self._width):
+            longer = self._longer(alive[row].words, self._model.words[column])
+            if task.constraints.has_no_banned_phrase(self._with_given(task, longer)):
+                yield row, column
 
     def _longer(self, words: Words, word: str) -> Words:
         return (word, *words) if self._model.is_backward else (*words, word)
@@ -220,6 +211,21 @@ class HalvesBeam(Generic[StateT]):
         return (
             sentence if after.ending is None else sentence.apply(Edit(Action.REPLACE, len(sentence) - 1, after.ending))
         )
+
+
+def falling(scores: Array, size: int) -> Iterator[tuple[int, int]]:
+    """Rows and columns of the finite scores, highest first. About ``size`` of them are expected to be needed."""
+    flat, taken = -scores.ravel(), 0
+    while taken < len(flat):
+        size = min(size, len(flat))
+        top = np.argpartition(flat, size - 1)[:size]
+        order = top[np.lexsort((top, flat[top]))]  # ties by place, so that the order is the same everywhere
+        for place in order[taken:]:
+            if not np.isfinite(flat[place]):
+                return
+            row, column = divmod(int(place), scores.shape[1])
+            yield row, column
+        taken, size = size, 4 * size
 
 
 def _opening(halves: Sequence[Half], given: Words) -> Sequence[Half]:

@@ -62,12 +62,23 @@ def keyword_set(sentences: Sequence[Words], k: int, num: int, seed: int) -> Test
 
 
 def infill_set(sentences: Sequence[Words], strategy: Strategy, ratio: int, num: int, seed: int) -> TestSet:
-    """``num`` templates with ``ratio`` percent of the words masked; adjacent masked words form one blank."""
+    """``num`` templates with ``ratio`` percent of the words masked; adjacent masked words form one blank.
+
+    The number of words of each blank is beside the template, for systems that must be told.
+    """
     rng = np.random.default_rng([seed, ratio])
-    made = (
-        {"template": template(words, _mask(len(words), strategy, ratio, rng)), "reference": text.detokenise(words)}
+    masked = (
+        (words, _mask(len(words), strategy, ratio, rng))
         for words in _shuffled(sentences, seed)
         if len(words) >= _FEWEST_WORDS
+    )
+    made = (
+        {
+            "template": template(words, hidden),
+            "lengths": blank_lengths(len(words), hidden),
+            "reference": text.detokenise(words),
+        }
+        for words, hidden in masked
     )
     name = f"{strategy}-{ratio}"
     return TestSet(f"infill-{name}", _take(made, num, name, f"at least {_FEWEST_WORDS} words"))
@@ -88,8 +99,17 @@ def content_words(words: Words) -> list[str]:
 
 def template(words: Words, masked: frozenset[int]) -> str:
     """The sentence with each run of masked words replaced by one blank."""
-    runs = groupby(range(len(words)), key=masked.__contains__)
+    runs = _runs(len(words), masked)
     return " ".join(BLANK if hidden else text.detokenise([words[i] for i in run]) for hidden, run in runs)
+
+
+def blank_lengths(length: int, masked: frozenset[int]) -> list[int]:
+    """The number of words of each run of masked words."""
+    return [len(list(run)) for hidden, run in _runs(length, masked) if hidden]
+
+
+def _runs(length: int, masked: frozenset[int]) -> Iterator[tuple[bool, Iterator[int]]]:
+    return groupby(range(length), key=masked.__contains__)
 
 
 def write_sets(sets: Sequence[TestSet], out: Path) -> list[Path]:
@@ -139,7 +159,8 @@ def _is_usable(given: dict[str, Any]) -> bool:
     """Whether it is a valid input: a source line may contain a blank or control characters."""
     try:
         if "template" in given:
-            return BLANK not in given["reference"] and bool(Constraints(template=given["template"]))
+            made = Constraints(template=given["template"], lengths=given["lengths"])
+            return BLANK not in given["reference"] and bool(made)
         return bool(Constraints(keywords=tuple(given["keywords"])))
     except ConstraintError:
         return False

@@ -15,8 +15,8 @@ from redraft.experiments.judge_scores import JudgeTexts
 from redraft.experiments.measurements import Measurements, WrittenOutputs
 from redraft.experiments.result import CLOSEST, Grid, Result, TableCell, TableRow
 from redraft.experiments.run_systems import Job
-from redraft.experiments.systems import SYSTEMS
-from redraft.recipes import RECIPES
+from redraft.experiments.systems import SYSTEMS, steps_of
+from redraft.recipes import RECIPES, BlankRecipe
 
 
 class OutputRequest(NamedTuple):
@@ -90,7 +90,9 @@ class RowSpec:
     steps: int | None = None
 
     def shown(self, config: ReproduceConfig) -> str:
-        """The title with our number of steps, and the paper's if it differs."""
+        """The title with our number of steps, and the paper's if it differs; a system that is told more says so."""
+        if isinstance(RECIPES.get(self.system), BlankRecipe):
+            return f"{self.title}, told the lengths"
         if self.steps is None:
             return self.title
         own = config.own_steps(self.steps)
@@ -103,7 +105,8 @@ class RowSpec:
         return self.title if self.steps is None else f"{self.title} ({self.steps})"
 
     def own_steps(self, config: ReproduceConfig) -> int:
-        return config.own_steps(self.steps or paper.STEPS)
+        """Our number of steps; where the row states none, that of the system."""
+        return config.own_steps(self.steps or steps_of(SYSTEMS[self.system]) or paper.STEPS)
 
 
 def all_pairs(

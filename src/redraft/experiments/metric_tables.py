@@ -165,8 +165,11 @@ def _table4(experiment: Experiment, measurements: Measurements) -> Result:
         _inputs(measurements),
         *judge_notes(measurements),
         _ABOUT_SENSE,
-        "The paper runs 20 iterations and does not say how many words an iteration revises; here a step revises one. "
-        "Rows of 50 steps are from the same chains.",
+        "The paper runs 20 iterations and does not say what one is. For Bayesian MCMC and TIGS it is a pass over the "
+        "missing words. L-MCMC revises one word in a step and takes as many steps as with keywords; a pass is as many "
+        "steps as words are missing, at least one for each blank. Rows of 50 steps are from the same chains.",
+        "Systems that are told the lengths know how many words each blank of the reference has; the others do not.",
+        "F+B LM takes the better of FLM and BLM by the NLL of the forward LSTM.",
         "The Template row needs no model: its distance from the paper's shows how much the test sets differ, and "
         "hence BLEU. A blank counts as a word in it.",
     )

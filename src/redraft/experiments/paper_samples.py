@@ -24,8 +24,8 @@ def _keywords(identity: str, keywords: str, reference: str, **outputs: str) -> P
     return Printed(identity, {"keywords": keywords.split()}, reference, _named(outputs))
 
 
-def _template(identity: str, template: str, reference: str, **outputs: str) -> Printed:
-    return Printed(identity, {"template": template}, reference, _named(outputs))
+def _template(identity: str, template: str, lengths: list[int], reference: str, **outputs: str) -> Printed:
+    return Printed(identity, {"template": template, "lengths": lengths}, reference, _named(outputs))
 
 
 _TITLES = {
@@ -125,6 +125,7 @@ TABLE9 = (
     _template(
         "table9-1",
         "Moving ___ from ___ induce problems ___ depression ___",
+        [1, 9, 4, 1],
         "Moving them from person to person, home to home, can induce problems such as anxiety and depression.",
         flm="Moving forward from the end of the year , he said that induce problems could be used for depression .",
         blm="Moving away from embryonic stem cells , which can be used to induce problems , heart disease and "
@@ -141,6 +142,7 @@ TABLE9 = (
     _template(
         "table9-2",
         "Opponents ___ say U.S. ___ suffer under the climate bill ___ trade ___ changes ___",
+        [3, 2, 2, 1, 1],
         "Opponents of the tariff say U.S. manufacturing would suffer under the climate bill regardless of trade policy "
         "changes.",
         flm="Opponents of the bill say U.S. banks are suffer under the climate bill . <EOS> trade and changes to",
@@ -156,6 +158,7 @@ TABLE9 = (
     _template(
         "table9-3",
         "The doctor said ___ the newspaper reported .",
+        [19],
         "The doctor said it was unclear whether she will walk again, even though some people can recover from such "
         "injuries, the newspaper reported.",
         flm="The doctor said there was no evidence that he had been involved in the incident . <EOS> . <EOS> . <EOS> "

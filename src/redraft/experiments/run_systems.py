@@ -129,9 +129,16 @@ def records(path: Path, inputs: Sequence[Input]) -> list[OutputRecord]:
     if missing := [item for item in inputs if item.key not in found]:
         raise InputError(f"{path} lacks id {missing[0].id!r} ({len(missing)} in all); run redraft reproduce again")
     chosen = [found[item.key] for item in inputs]
-    if other := [item for item, record in zip(inputs, chosen, strict=True) if record.get("input") != item.given]:
+    if other := [item for item, record in zip(inputs, chosen, strict=True) if not _is_for(record, item)]:
         raise InputError(f"{path} holds id {other[0].id!r} for another input; choose another --out")
     return chosen
+
+
+def _is_for(record: OutputRecord, item: Input) -> bool:
+    """Whether a record is for an input. A system that is told no lengths may have run on a set without them."""
+    given = record.get("input")
+    known = {"lengths": item.given["lengths"]} if "lengths" in item.given else {}
+    return isinstance(given, dict) and {**known, **given} == item.given
 
 
 def outputs_after(records: Sequence[OutputRecord], steps: int, path: Path) -> list[SystemOutput]:

@@ -1,8 +1,8 @@
 """The systems that the experiments compare, and whether each is available.
 
 A system is a recipe of the same name, or has a function that opens it, or is derived from the test set itself (the
-human references, the bare templates). Systems of the paper that redraft does not implement have rows in the tables,
-marked as unavailable.
+human references, the bare templates). Systems whose models are not at hand have rows in the tables, marked as
+unavailable.
 """
 
 from collections.abc import Callable, Sequence

@@ -45,8 +45,8 @@ class Vocabulary:
         """Ids of a sentence as it is written: its first word is capitalised, if the capitalised form is listed."""
         ids = self.ids(words)
         first = text.opening(words)
-        if first is not None and (capital := text.capitalise(words[first])) in self._ids:
-            ids[first] = self._ids[capital]
+        if first is not None:
+            ids[first] = self.id(self.opening_form(words[first]))
         return ids
 
     @cached_property
@@ -57,6 +57,16 @@ class Vocabulary:
     def opening_ids(self) -> NDArray[np.int64]:
         """For each word, the id of its capitalised form, or its own id if that form is not listed."""
         return np.array([self._ids.get(text.capitalise(word), i) for i, word in enumerate(self.words)])
+
+    @cached_property
+    def may_open(self) -> NDArray[np.bool_]:
+        """Which words can open a sentence as it is written: those with a capital, or never listed with one."""
+        return np.asarray(self.opening_ids == np.arange(len(self)))
+
+    def opening_form(self, word: str) -> str:
+        """The form in which a model reads a word that opens a sentence: with a capital, if that form is listed."""
+        capital = text.capitalise(word)
+        return capital if capital in self else word
 
     @cached_property
     def _lowered(self) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""An LSTM that continues some given words, to the end of the sentence or to its beginning."""
+"""An LSTM that continues some given words, or none, to the end of the sentence or to its beginning."""
 
 from collections.abc import Sequence
 
@@ -42,9 +42,24 @@ class HalfReader:
         """Which words may continue a sentence. Special symbols may not."""
         return np.arange(len(self.vocabulary)) >= len(SPECIALS)
 
+    @property
+    def may_open(self) -> NDArray[np.bool_]:
+        """Which words can open a sentence as it is written."""
+        return self.vocabulary.may_open
+
+    def opening_form(self, word: str) -> str:
+        """A word as it is read where it opens a sentence."""
+        return self.vocabulary.opening_form(word)
+
+    def plain(self, word: str) -> str:
+        """The form in which a sentence holds a word that opens it."""
+        return self.vocabulary.plain(word)
+
     @torch.inference_mode()
     def begin(self, given: Words) -> LstmState:
-        """Read the given words, which are in text order."""
+        """Read the given words, which are in text order. There may be none."""
+        if not given:
+            return self._start
         ids = self.vocabulary.surface_ids(given) if self._opens else self.vocabulary.ids(given)
         if self.is_backward:
             ids.reverse()
@@ -65,8 +80,18 @@ class HalfReader:
         return dists
 
     @torch.inference_mode()
+    def log_probs_of(self, states: Sequence[LstmState], word: str) -> NDArray[np.float32]:
+        """Log-probabilities [states] of one word, which costs less than those of all words."""
+        return self._log_probs_of(states, self.vocabulary.id(word))
+
+    @torch.inference_mode()
     def log_ends(self, states: Sequence[LstmState]) -> NDArray[np.float32]:
         """Log-probabilities [states] that the half ends here."""
+        return self._log_probs_of(states, END)
+
+    def _log_probs_of(self, states: Sequence[LstmState], column: int) -> NDArray[np.float32]:
         hidden = torch.cat([h[-1] for h, _ in states])
-        ends: NDArray[np.float32] = self._network.softmax.log_prob_of(hidden, torch.full((len(hidden),), END)).numpy()
-        return ends
+        found: NDArray[np.float32] = self._network.softmax.log_prob_of(
+            hidden, torch.full((len(hidden),), column)
+        ).numpy()
+        return found
