@@ -385,12 +385,10 @@ class Constraints:
             >>> redraft.Constraints(["dog", "ball"], min_words=4).unmet("A dog barks .".split())
             ['the given words', 'at least 4 words']
         """
-        shown = text.surface(words)
-        plain = lowered(shown)
-        failed = []
+        shown, failed = text.surface(words), []
         if not self._has_given_words(shown):
             failed.append("the given words")
-        if any(contains(plain, phrase) for phrase in self._banned_phrases):
+        if any(contains(lowered(shown), phrase) for phrase in self._banned_phrases):
             failed.append("no banned words")
         if self.min_words is not None and num_words(words) < self.min_words:
             failed.append(f"at least {self.min_words} words")
