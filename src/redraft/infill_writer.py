@@ -34,8 +34,11 @@ from redraft.writer import Writer
 
 _LOG = logging.getLogger("redraft")
 _TEMPERATURE = 0.8  # what the model is sharpened to where nobody asks for another temperature
-_ALIKE = 4.0  # what a draft loses for sharing all its words with a better one
+_ALIKE = 8.0  # what a draft loses for sharing all its words with a better one
 _ALONE = 0.75  # weight of the log-probability without the constraints in the choice
+# Scores are divided by a power of the number of tokens. A sum (0) prefers stubs, a mean (1) prefers long sentences; in a
+# template, whose words every draft has, a stub is short of little.
+_LENGTH_POWER = {False: 0.5, True: 0.7}  # for keywords, for a template
 _FEWEST_WORDS = 8  # of a draft, if the constraints do not prefer fewer
 _SHORT = 1.0  # what a draft loses for each word that it is short of them
 _TRIES = 8  # versions of a stretch in a rewriting step
@@ -259,8 +262,8 @@ class InfillWriter(Writer):
         num_missing = max(0, fewest - num_words(candidate.sentence.words))
         log_weight = _ALONE * candidate.log_alone + (1 - _ALONE) * candidate.log_prob
         log_weight += self._target.log_soft(candidate.sentence)
-        # The square root is between the sum, which prefers stubs, and the mean, which prefers long sentences.
-        return log_weight / math.sqrt(candidate.num_tokens) - _SHORT * num_missing
+        length = float(candidate.num_tokens ** _LENGTH_POWER[constraints.template is not None])
+        return log_weight / length - _SHORT * num_missing
 
     def _chosen(self, constraints: Constraints, candidates: Sequence[_Candidate], num: int) -> list[_Candidate]:
         """The best candidate, then the best among those that differ from it, and so on."""
