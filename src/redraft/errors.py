@@ -21,7 +21,7 @@ class ConstraintError(RedraftError, ValueError):
         ...     redraft.Constraints(["dog", "ball"], max_words=2)
         ... except redraft.ConstraintError as error:
         ...     print(error)
-        the given words need 3 places with punctuation, more than the maximum of 2
+        what is given needs 3 places with punctuation, more than the maximum of 2
     """
 
 

@@ -188,7 +188,7 @@ def test_infill_sets(source, tmp_path):
     arguments = ["--from", source, "--strategy", "middle", "--ratio", 50, "--num", 2, "--seed", 3, "--out", out]
     run(commands.testset, "infill", *arguments)
     records = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [sorted(record) for record in records] == [["id", "reference", "template"]] * 2
+    assert [sorted(record) for record in records] == [["id", "lengths", "reference", "template"]] * 2
 
 
 @pytest.mark.parametrize(
