@@ -36,8 +36,8 @@ _LOG = logging.getLogger("redraft")
 _TEMPERATURE = 0.8  # what the model is sharpened to where nobody asks for another temperature
 _ALIKE = 8.0  # what a draft loses for sharing all its words with a better one
 _ALONE = 0.75  # weight of the log-probability without the constraints in the choice
-# Scores are divided by a power of the number of tokens. A sum (0) prefers stubs, a mean (1) prefers long sentences; in a
-# template, whose words every draft has, a stub is short of little.
+# Scores are divided by a power of the number of tokens: a sum (power 0) prefers stubs, a mean (power 1) long sentences.
+# All drafts of a template share its words, so stubs need to be discouraged more.
 _LENGTH_POWER = {False: 0.5, True: 0.7}  # for keywords, for a template
 _FEWEST_WORDS = 8  # of a draft, if the constraints do not prefer fewer
 _SHORT = 1.0  # what a draft loses for each word that it is short of them
