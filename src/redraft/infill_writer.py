@@ -38,7 +38,7 @@ _ALIKE = 8.0  # what a draft loses for sharing all its words with a better one
 _ALONE = 0.75  # weight of the log-probability without the constraints in the choice
 # Scores are divided by a power of the number of tokens: a sum (power 0) prefers stubs, a mean (power 1) long sentences.
 # All drafts of a template share its words, so stubs need to be discouraged more.
-_LENGTH_POWER = {False: 0.5, True: 0.7}  # for keywords, for a template
+_KEYWORDS_POWER, _TEMPLATE_POWER = 0.5, 0.7
 _FEWEST_WORDS = 8  # of a draft, if the constraints do not prefer fewer
 _SHORT = 1.0  # what a draft loses for each word that it is short of them
 _TRIES = 8  # versions of a stretch in a rewriting step
@@ -262,8 +262,8 @@ class InfillWriter(Writer):
         num_missing = max(0, fewest - num_words(candidate.sentence.words))
         log_weight = _ALONE * candidate.log_alone + (1 - _ALONE) * candidate.log_prob
         log_weight += self._target.log_soft(candidate.sentence)
-        length = float(candidate.num_tokens ** _LENGTH_POWER[constraints.template is not None])
-        return log_weight / length - _SHORT * num_missing
+        power = _KEYWORDS_POWER if constraints.template is None else _TEMPLATE_POWER
+        return log_weight / float(candidate.num_tokens**power) - _SHORT * num_missing
 
     def _chosen(self, constraints: Constraints, candidates: Sequence[_Candidate], num: int) -> list[_Candidate]:
         """The best candidate, then the best among those that differ from it, and so on."""
