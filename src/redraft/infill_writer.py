@@ -4,18 +4,19 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 
-from redraft.draft.particles import ParticleDrafter
+from redraft.draft.particles import DraftOrder, ParticleDrafter
 from redraft.draft.task import Drafted
 from redraft.drafts import Draft, Observer, Particle, Settings
 from redraft.errors import InputError
 from redraft.models.base import Words
 from redraft.models.causal.infiller import Infiller
+from redraft.models.causal.llama import LlamaDecoder
 from redraft.models.causal.prompts import template_prompt
 from redraft.models.pack import Pack
 from redraft.numerics import Array, log_sum
@@ -61,10 +62,25 @@ class _Candidate:
         return -self.log_prob / (len(self.sentence) + 1)
 
 
+@dataclass(frozen=True)
+class _Task:
+    """An input to write for, with its draws, which continue where drafting left them."""
+
+    constraints: Constraints
+    rng: np.random.Generator
+    number: int
+
+    def order(self, num: int) -> DraftOrder:
+        """Order that many particles."""
+        return DraftOrder(self.constraints, self.rng, num)
+
+
 class InfillTarget:
     """The infiller's distribution over sentences given the constraints, at a temperature, with soft scores."""
 
-    def __init__(self, model: Infiller, drafter: ParticleDrafter, temperature: float, soft: tuple[SoftScore, ...]):
+    def __init__(
+        self, model: Infiller, drafter: ParticleDrafter[LlamaDecoder], temperature: float, soft: tuple[SoftScore, ...]
+    ):
         self._model, self._drafter, self._temperature, self._soft = model, drafter, temperature, soft
 
     def log_targets(self, constraints: Constraints, sentences: Sequence[Sentence]) -> Array:
@@ -143,56 +159,71 @@ class InfillWriter(Writer):
         numbers: Sequence[int] | None = None,
         observe: Observer | None = None,
     ) -> list[list[Draft]]:
-        """Drafts for several inputs, one input after the other: its particles are a batch of their own."""
+        """Drafts for several inputs. Without a time limit, their particles are read together."""
         settings = self.complete(settings or Settings())
         seed = secrets.randbits(32) if settings.seed is None else settings.seed
+        tasks = [
+            _Task(constraints, np.random.default_rng((seed, number)), number)
+            for number, constraints in zip(numbers or range(len(inputs)), inputs, strict=True)
+        ]
         results: list[list[Draft]] = []
         started = time.monotonic()
-        for place, (number, constraints) in enumerate(zip(numbers or range(len(inputs)), inputs, strict=True)):
-            deadline = started + settings.time_limit * (place + 1) if settings.time_limit else math.inf
-            drafts = self._write(constraints, settings, (seed, number), deadline)
-            results.append(drafts or self._fall_back(constraints, settings, seed, number))
-            if observe is not None:
-                observe(0, constraints.start(), results[-1][0].nll)
+        size = 1 if settings.time_limit else max(1, len(tasks))
+        for first in range(0, len(tasks), size):
+            deadline = started + settings.time_limit * (first + 1) if settings.time_limit else math.inf
+            results += self._write_together(tasks[first : first + size], settings, seed, deadline, observe)
         return results
 
-    def _write(
-        self, constraints: Constraints, settings: Settings, seed: tuple[int, int], deadline: float
+    def _write_together(
+        self, tasks: Sequence[_Task], settings: Settings, seed: int, deadline: float, observe: Observer | None
+    ) -> list[list[Draft]]:
+        started = time.monotonic()
+        num = self._num(settings)
+        results: dict[int, list[Draft]] = {}
+        for place, found in self._drafted(tasks, num, deadline):
+            drafts = self._finish(tasks[place], found, settings, seed, deadline)
+            results[place] = drafts or self._fall_back(tasks[place], settings, seed)
+            if observe is not None:
+                observe(0, tasks[place].constraints.start(), results[place][0].nll)
+        seconds = (time.monotonic() - started) / max(1, len(tasks))
+        return [[replace(draft, seconds=seconds) for draft in results[place]] for place in range(len(tasks))]
+
+    def _drafted(self, tasks: Sequence[_Task], num: int, deadline: float) -> Iterator[tuple[int, Sequence[Drafted]]]:
+        """Particles of each task; tried a second time where none of the first came to an end."""
+        failed = []
+        for place, found in self._drafter.draft_many([one.order(num) for one in tasks], deadline):
+            if found:
+                yield place, found
+            else:
+                failed.append(place)
+        for place in failed:
+            is_late = time.monotonic() > deadline
+            yield place, [] if is_late else self._drafter.draft(tasks[place].order(num), deadline)
+
+    def _finish(
+        self, task: _Task, found: Sequence[Drafted], settings: Settings, seed: int, deadline: float
     ) -> list[Draft]:
         """The best drafts, that is none where no particle came to an end."""
-        started = time.monotonic()
-        rng = np.random.default_rng(seed)
-        found = self._draft(constraints, rng, self._num(settings), deadline)
         candidates = self._candidates(found)
-        candidates += self._rewritten(constraints, candidates, settings, rng, deadline)
-        seconds = time.monotonic() - started
+        candidates += self._rewritten(task, candidates, settings, deadline)
         particles = self._particles(found)
-        signature = self.signature(settings, seed[0])
+        signature = self.signature(settings, seed)
         return [
             Draft(
                 text=one.sentence.text,
                 words=one.sentence.words,
                 nll=one.nll,
                 steps=len(one.rewrites),
-                seconds=seconds,
-                constraints_met=constraints.met_by(one.sentence.words),
+                seconds=0.0,
+                constraints_met=task.constraints.met_by(one.sentence.words),
                 signature=signature,
                 start=one.start,
                 locks=one.sentence.locks,
                 particles=particles,
                 rewrites=one.rewrites,
             )
-            for one in self._chosen(constraints, candidates, settings.num)
+            for one in self._chosen(task.constraints, candidates, settings.num)
         ]
-
-    def _draft(
-        self, constraints: Constraints, rng: np.random.Generator, num: int, deadline: float
-    ) -> Sequence[Drafted]:
-        """Particles; tried a second time where none of the first came to an end."""
-        found = self._drafter.draft(constraints, rng, num, deadline)
-        if not found and time.monotonic() < deadline:
-            found = self._drafter.draft(constraints, rng, num, deadline)
-        return found
 
     def _candidates(self, found: Sequence[Drafted]) -> list[_Candidate]:
         """The different sentences among drafts."""
@@ -210,21 +241,20 @@ class InfillWriter(Writer):
 
     def _rewritten(
         self,
-        constraints: Constraints,
+        task: _Task,
         candidates: Sequence[_Candidate],
         settings: Settings,
-        rng: np.random.Generator,
         deadline: float,
     ) -> list[_Candidate]:
         """What chains of rewriting steps visit that start at the best candidates, one chain for each draft."""
-        visited = []
+        constraints, visited = task.constraints, []
         for start in self._chosen(constraints, candidates, settings.num) if settings.steps else ():
             state: RewriteState = self._rewriter.init(constraints, start.sentence)
             made: tuple[Rewrite, ...] = ()
             for _ in range(settings.steps or 0):
                 if time.monotonic() > deadline:
                     break
-                state, rewrite = self._rewriter.step(constraints, state, rng)
+                state, rewrite = self._rewriter.step(constraints, state, task.rng)
                 made += () if rewrite is None else (rewrite,)
                 if rewrite is not None and rewrite.accepted:
                     visited.append(self._visited(state, start.sentence, made))
@@ -280,12 +310,12 @@ class InfillWriter(Writer):
             scores.pop(best)
         return taken
 
-    def _fall_back(self, constraints: Constraints, settings: Settings, seed: int, number: int) -> list[Draft]:
+    def _fall_back(self, task: _Task, settings: Settings, seed: int) -> list[Draft]:
         if self._fallback is None:
             raise InputError("the infiller found no sentence that meets the constraints; allow more words")
         _LOG.warning("redraft: the infiller found no sentence for this input; another system writes it")
         again = Settings(None, settings.chains, settings.num, seed, settings.time_limit)
-        return self._fallback.write_many([constraints], again, numbers=[number])[0]
+        return self._fallback.write_many([task.constraints], again, numbers=[task.number])[0]
 
     def signature(self, settings: Settings, seed: int) -> str:
         parts = {

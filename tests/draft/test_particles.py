@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft import text
-from redraft.draft.particles import ParticleDrafter
+from redraft.draft.particles import DraftOrder, ParticleDrafter
 from redraft.errors import ConstraintError
 from redraft.models.base import Words
 from redraft.models.causal.infiller import TokenTable
@@ -41,6 +41,9 @@ class _Toy:
     ) -> tuple[torch.Tensor, "_ToyDecoder"]:
         return torch.tensor(self.log_dist(given)), _ToyDecoder(self, num_rows, given)
 
+    def step(self, steps: Sequence[tuple["_ToyDecoder", Sequence[int]]]) -> list[torch.Tensor]:
+        return [decoder.read(ids) for decoder, ids in steps]
+
     def logits(self, prompt: str, rows: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:
         return [torch.tensor(np.stack([self.log_dist(row[:i]) for i in range(len(row))])) for row in rows]
 
@@ -52,7 +55,7 @@ class _ToyDecoder:
     def __init__(self, model: _Toy, num_rows: int, given: tuple[int, ...]):
         self._model, self._rows = model, [given] * num_rows
 
-    def step(self, ids: Sequence[int]) -> torch.Tensor:
+    def read(self, ids: Sequence[int]) -> torch.Tensor:
         self._rows = [(*row, token) for row, token in zip(self._rows, ids, strict=True)]
         return torch.tensor(np.stack([self._model.log_dist(row) for row in self._rows]))
 
@@ -119,7 +122,7 @@ def test_weighted_draws_are_those_of_the_model_given_the_constraints(constraints
     columns = {written: i for i, written in enumerate(wanted)}
     weights = np.zeros((_NUM_RUNS, len(wanted)))  # a run's weight of each sentence
     for run in weights:
-        for one in drafter.draft(constraints, rng, 8):
+        for one in drafter.draft(DraftOrder(constraints, rng, 8)):
             run[columns[one.sentence.text]] += np.exp(one.log_weight)
     shares, totals = np.array(list(wanted.values())), weights.sum(1, keepdims=True)
     errors = weights.sum(0) / totals.sum() - shares
@@ -129,7 +132,7 @@ def test_weighted_draws_are_those_of_the_model_given_the_constraints(constraints
 
 
 def test_the_same_seed_gives_the_same_particles() -> None:
-    drafts = [ParticleDrafter(_Toy(5)).draft(CASES["two"], np.random.default_rng(7), 6) for _ in range(2)]
+    drafts = [ParticleDrafter(_Toy(5)).draft(DraftOrder(CASES["two"], np.random.default_rng(7), 6)) for _ in range(2)]
     assert drafts[0] == drafts[1]
 
 
@@ -154,7 +157,7 @@ def test_every_particle_meets_every_constraint(
         )
     except ConstraintError:
         return
-    for one in ParticleDrafter(_Toy(seed)).draft(constraints, np.random.default_rng(seed), 6):
+    for one in ParticleDrafter(_Toy(seed)).draft(DraftOrder(constraints, np.random.default_rng(seed), 6)):
         assert constraints.met_by(one.sentence.words)
         assert constraints.met_by(text.tokenise(one.sentence.text))
         for lock, keyword in enumerate(keywords):
@@ -170,6 +173,6 @@ def test_every_particle_meets_every_constraint(
 def test_every_blank_is_filled(pieces: list[str], has_stop: bool, seed: int) -> None:
     template = " ".join([*pieces, "___", *(["."] if has_stop else [])])
     constraints = Constraints(template=template)
-    for one in ParticleDrafter(_Toy(seed)).draft(constraints, np.random.default_rng(seed), 6):
+    for one in ParticleDrafter(_Toy(seed)).draft(DraftOrder(constraints, np.random.default_rng(seed), 6)):
         assert constraints.met_by(one.sentence.words)
         assert one.sentence.num_empty_gaps == 0

@@ -79,13 +79,30 @@ def test_a_decoder_agrees_with_reading_at_once(base: Path) -> None:
     start, rows = (3, 14, 15), [(9, 2, 6), (5, 3, 5), (8, 9, 7)]
     _, past = network.begin(start)
     decoder = network.decoder(past, 3, 5)
-    decoder.step([row[0] for row in rows])
+    network.step([(decoder, [row[0] for row in rows])])
     decoder.select([2, 0, 2])
     chosen = [rows[2], rows[0], rows[2]]
-    decoder.step([row[1] for row in chosen])
-    logits = decoder.step([row[2] for row in chosen])
+    network.step([(decoder, [row[1] for row in chosen])])
+    (logits,) = network.step([(decoder, [row[2] for row in chosen])])
     wanted, _ = network.run([TokenRow(row, past.first(0), 0) for row in chosen], past)
     assert torch.allclose(logits, wanted[:, -1], atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
+def test_decoders_that_are_read_together_do_not_change_each_other(base: Path, dtype: torch.dtype) -> None:
+    network, _ = llama.load(base, dtype)
+    rows = {(3, 14, 15): [(9, 2, 6), (5, 3, 5), (8, 9, 7)], (4,): [(7, 7, 1), (2, 8, 3)]}
+    pasts = [network.begin(start)[1] for start in rows]
+    together = [network.decoder(past, len(answers), 3) for past, answers in zip(pasts, rows.values(), strict=True)]
+    network.step([(together[0], [row[0] for row in rows[3, 14, 15]])])  # it is a token ahead
+    for at in range(2):
+        ids = [[row[at + 1] for row in rows[3, 14, 15]], [row[at] for row in rows[(4,)]]]
+        joined = network.step(list(zip(together, ids, strict=True)))
+    for past, answers, last, found in zip(pasts, rows.values(), (3, 2), joined, strict=True):
+        alone = network.decoder(past, len(answers), 3)
+        for at in range(last):
+            (logits,) = network.step([(alone, [row[at] for row in answers])])
+        assert torch.equal(found, logits) if dtype == torch.int8 else torch.allclose(found, logits, atol=1e-5)
 
 
 @given(st.integers(1, 5), st.integers(2, 40), st.integers(1, 9), st.integers(0, 99))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from redraft import text
 from redraft.draft.task import Drafted, DraftTask
 from redraft.models.base import Words
-from redraft.models.causal.infiller import TokenTable, Writing
+from redraft.models.causal.infiller import Spelling, TokenTable
 from redraft.numerics import Array, log_sum
 from redraft.sentence import ENDING, FREE, Sentence, num_words
 from redraft.stretches import reads_as
@@ -122,7 +122,7 @@ ChooseGrowth = Callable[[GrowthOptions], GrowthChoice | None]  # None where ther
 class GrowthRules:
     """How the particles of one task grow."""
 
-    def __init__(self, task: DraftTask, model: Writing, lowered: frozenset[str], encouraged: Mapping[str, float]):
+    def __init__(self, task: DraftTask, model: Spelling, lowered: frozenset[str], encouraged: Mapping[str, float]):
         self._task, self._model, self._lowered = task, model, lowered
         self._table: TokenTable = model.tokens
         banned = task.constraints.banned_words

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -32,27 +32,34 @@ _MAY_FOLLOW = frozenset(",.;:!?%)]}\"'\u2026\u201d\u2019")  # marks that leave t
 class Decoder(Protocol):
     """Rows of text that are read a token at a time."""
 
-    def step(self, ids: Sequence[int]) -> Tensor:
-        """Read the next token of each row; scores [rows, vocabulary] of what comes after it."""
-
     def select(self, rows: Sequence[int]) -> None:
         """Go on with these rows, in this order; one may come several times."""
 
 
-class Writing(Protocol):
-    """What a drafter needs of a model: how it spells, and what it expects next."""
+DecoderT = TypeVar("DecoderT", bound=Decoder)
+
+
+class Spelling(Protocol):
+    """How a model writes words in tokens."""
 
     @property
     def tokens(self) -> "TokenTable": ...
 
-    def begin(self, prompt: str, num_rows: int, max_tokens: int, given: Tokens = ()) -> tuple[Tensor, Decoder]:
+    def spell(self, before: Words, added: Words) -> Tokens:
+        """The tokens of words that come after other words."""
+
+
+class Writing(Spelling, Protocol[DecoderT]):
+    """What a drafter needs of a model: how it spells, and what it expects next."""
+
+    def begin(self, prompt: str, num_rows: int, max_tokens: int, given: Tokens = ()) -> tuple[Tensor, DecoderT]:
         """Scores [vocabulary] of the token after a prompt and given tokens, and a decoder of rows that begin there."""
+
+    def step(self, steps: Sequence[tuple[DecoderT, Sequence[int]]]) -> list[Tensor]:
+        """Read the next token of each row of several decoders; scores [rows, vocabulary] of what comes after it."""
 
     def logits(self, prompt: str, rows: Sequence[Tokens]) -> list[Tensor]:
         """Scores [tokens, vocabulary] of each token of each row after a prompt, read in one call."""
-
-    def spell(self, before: Words, added: Words) -> Tokens:
-        """The tokens of words that come after other words."""
 
 
 class TokenTable:
@@ -121,7 +128,9 @@ class Infiller:
         return tuple(token for word in found for token in word)
 
     @torch.inference_mode()
-    def begin(self, prompt: str, num_rows: int, max_tokens: int, given: Tokens = ()) -> tuple[Tensor, Decoder]:
+    def begin(
+        self, prompt: str, num_rows: int, max_tokens: int, given: Tokens = ()
+    ) -> tuple[Tensor, llama.LlamaDecoder]:
         ids = (*self._prompt_tokens(prompt), *given)
         if self._network.max_tokens is not None and len(ids) + max_tokens > self._network.max_tokens:
             raise InputError(
@@ -130,6 +139,9 @@ class Infiller:
             )
         logits, past = self._network.begin(ids)
         return logits, self._network.decoder(past, num_rows, max_tokens)
+
+    def step(self, steps: Sequence[tuple[llama.LlamaDecoder, Sequence[int]]]) -> list[Tensor]:
+        return self._network.step(steps)
 
     def _prompt_tokens(self, prompt: str) -> Tokens:
         return tuple(self._tokenizer.encode(f"{self._lead}{self._context}{prompt}\n", add_special_tokens=False))

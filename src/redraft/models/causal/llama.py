@@ -130,26 +130,29 @@ class Llama:
 
     def decoder(self, prefix: KvCache, num_rows: int, max_tokens: int) -> "LlamaDecoder":
         """Rows that continue the same prefix and are read token by token."""
-        return LlamaDecoder(self, prefix, num_rows, max_tokens)
+        return LlamaDecoder(prefix, num_rows, max_tokens)
 
     @torch.inference_mode()
-    def step(self, ids: Tensor, prefix: KvCache, number: int, own: KvCache, order: Tensor) -> Tensor:
-        """Read token ``number`` of each row [rows] after a shared prefix.
+    def step(self, steps: Sequence[tuple["LlamaDecoder", Sequence[int]]]) -> list[Tensor]:
+        """Read the next token of the rows of several decoders in one pass.
 
-        ``own`` [layers, rows, kv heads, tokens, head size] caches the rows' tokens; the new keys and values are written
-        into it. Returns the logits [rows, vocabulary] of the next token, with the rows in the given order.
+        Returns the logits [rows, vocabulary] of the token after it for each decoder. Attention is computed for each
+        decoder alone, so in 8 bits they do not depend on the other decoders. With floating-point weights, the last bit may.
         """
-        rows = len(ids)
-        rotation = self._rotation(torch.tensor(prefix.num_tokens + number))
-        hidden = self._embedding[ids]
-        for at, layer in enumerate(self._layers):
-            query, key, value = self._qkv(layer, self._normed(hidden, layer.input_norm))
-            own.keys[at, :, :, number], own.values[at, :, :, number] = _rotated(key, rotation), value
-            query = _rotated(query, rotation).reshape(rows, self._num_kv_heads, -1, self._head_size)
-            scores = query @ own.keys[at, :, :, : number + 1].transpose(2, 3) * self._head_size**-0.5
-            attended = _attend(query, scores, own.values[at, :, :, : number + 1], prefix, at).reshape(rows, -1)
-            hidden = self._feed_forward(layer, hidden + _linear(attended, layer.output))
-        return self._logits(hidden[order])
+        decoders, sizes = [decoder for decoder, _ in steps], [len(ids) for _, ids in steps]
+        hidden = self._embedding[torch.cat([decoder.begin_step(ids) for decoder, ids in steps])]
+        rotations = [self._rotation(torch.tensor(decoder.num_before)) for decoder in decoders]
+        for number, layer in enumerate(self._layers):
+            projected = self._qkv(layer, self._normed(hidden, layer.input_norm))
+            by_decoder = zip(*(torch.split(part, sizes) for part in projected), strict=True)
+            attended = [
+                decoder.attend(number, query, key, value, rotation)
+                for decoder, (query, key, value), rotation in zip(decoders, by_decoder, rotations, strict=True)
+            ]
+            hidden = self._feed_forward(layer, hidden + _linear(torch.cat(attended), layer.output))
+        orders = [decoder.end_step() for decoder in decoders]
+        ordered = [part[order] for part, order in zip(torch.split(hidden, sizes), orders, strict=True)]
+        return list(torch.split(self._logits(torch.cat(ordered)), sizes))
 
     def _rotation(self, positions: Tensor) -> _Rotation:
         """Rotary position embedding of positions [...], for vectors [..., head size]."""
@@ -209,21 +212,38 @@ class LlamaDecoder:
     Each row has a slot of the cache. Rows keep their slots as long as possible, since copying a cache is expensive.
     """
 
-    def __init__(self, network: Llama, prefix: KvCache, num_rows: int, max_tokens: int):
-        self._network, self._prefix, self._num_read = network, prefix, 0
+    def __init__(self, prefix: KvCache, num_rows: int, max_tokens: int):
+        self._prefix, self._num_read = prefix, 0
         layers, heads, _, size = prefix.keys.shape
         self._own = KvCache(*(part.new_empty(layers, num_rows, heads, max_tokens, size) for part in prefix))
         self._slots = list(range(num_rows))  # of each row
 
-    def step(self, ids: Sequence[int]) -> Tensor:
-        """Read the next token of each row. Returns the logits [rows, vocabulary] of the token after it."""
-        by_slot, order = torch.empty(len(ids), dtype=torch.long), torch.tensor(self._slots)
-        by_slot[order] = torch.tensor(ids)
-        used = KvCache(*(part[:, : len(ids)] for part in self._own))
-        logits = self._network.step(by_slot, self._prefix, self._num_read, used, order)
-        self._num_read += 1
-        return logits
+    @property
+    def num_before(self) -> int:
+        """Tokens before the next one of each row."""
+        return self._prefix.num_tokens + self._num_read
 
+    def begin_step(self, ids: Sequence[int]) -> Tensor:
+        """The next tokens of the rows, by slot."""
+        by_slot = torch.empty(len(ids), dtype=torch.long)
+        by_slot[torch.tensor(self._slots)] = torch.tensor(ids)
+        return by_slot
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, rotation: _Rotation) -> Tensor:
+        """Cache keys and values of the tokens that are being read, and attend; all are [slots, heads, head size]."""
+        rows, kv_heads, size = key.shape
+        keys, values = (part[layer, :rows, :, : self._num_read + 1] for part in self._own)
+        keys[:, :, -1], values[:, :, -1] = _rotated(key, rotation), value
+        query = _rotated(query, rotation).reshape(rows, kv_heads, -1, size)
+        scores = query @ keys.transpose(2, 3) * size**-0.5
+        return _attend(query, scores, values, self._prefix, layer).reshape(rows, -1)
+
+    def end_step(self) -> Tensor:
+        """The slot of each row, after a token of each has been read."""
+        self._num_read += 1
+        return torch.tensor(self._slots)
+
+    @torch.inference_mode()
     def select(self, rows: Sequence[int]) -> None:
         """Continue with these rows, in this order. A row may be repeated."""
         wanted = [self._slots[row] for row in rows]
