@@ -14,8 +14,8 @@ from redraft.models.base import Words
 from redraft.models.pack import Pack
 from redraft.recipes import RECIPES
 from redraft.records import record
-from redraft.sentence import Constraints, Order
-from redraft.target import prefer
+from redraft.sentence import Constraints, Order, num_words
+from redraft.target import penalise_repetition, prefer
 from tests.draft.test_particles import _END, _Toy, spelled
 
 INPUTS = [
@@ -64,7 +64,7 @@ def test_drafts_meet_their_constraints_and_differ(tiny_pack: Pack) -> None:
 
 
 def test_rewrites_are_told(tiny_pack: Pack) -> None:
-    writer = make_writer(tiny_pack)
+    writer = make_writer(tiny_pack, temperature=3.0)  # particles that leave something to rewrite
     drafts = [drafts[0] for drafts in writer.write_many(INPUTS, Settings(12, seed=2))]
     rewritten = [draft for draft in drafts if draft.rewrites]
     assert rewritten  # some draft is better after it
@@ -79,11 +79,22 @@ def test_rewrites_are_told(tiny_pack: Pack) -> None:
 
 
 def test_rewriting_raises_the_score_of_what_is_chosen(tiny_pack: Pack) -> None:
-    def nlls(steps: int) -> list[float]:
-        writer = make_writer(tiny_pack)
-        return [drafts[0].nll for drafts in writer.write_many(INPUTS[:2] * 8, Settings(steps, seed=0))]
+    model, inputs = ToyInfiller(3), [*INPUTS[:2] * 8]
 
-    assert sum(nlls(10)) < sum(nlls(0))
+    def scores(steps: int) -> list[float]:
+        drafts = [
+            drafts[0] for drafts in make_writer(tiny_pack, temperature=3.0).write_many(inputs, Settings(steps, seed=0))
+        ]
+        return [
+            model.log_probs("", [draft.words])[0] / (len(spelled(draft.text)) + 1) ** 0.5
+            + penalise_repetition(1.0).log_weight(draft.words)
+            - max(0, constraints.preferred_words - num_words(draft.words))
+            for constraints, draft in zip(inputs, drafts, strict=True)
+        ]
+
+    before, after = scores(0), scores(10)
+    assert all(new >= old for old, new in zip(before, after, strict=True))
+    assert sum(after) > sum(before)
 
 
 def test_a_preference_is_heeded(tiny_pack: Pack) -> None:

@@ -28,18 +28,18 @@ from redraft.recipes import InfillerRecipe
 from redraft.revise.rewrite import Rewrite, Rewriter, RewriteState
 from redraft.sentence import Constraints, Sentence, num_words
 from redraft.stretches import holds_first_places
-from redraft.target import SoftScore, power_of
+from redraft.target import SoftScore, penalise_repetition, power_of
 from redraft.text import is_word
 from redraft.version import VERSION
 from redraft.writer import Writer
 
 _LOG = logging.getLogger("redraft")
-_TEMPERATURE = 0.8  # what the model is sharpened to where nobody asks for another temperature
+_TEMPERATURE = 0.45  # what the model is sharpened to where nobody asks for another temperature
 _ALIKE = 8.0  # what a draft loses for sharing all its words with a better one
-_ALONE = 0.75  # weight of the log-probability without the constraints in the choice
 # Scores are divided by a power of the number of tokens: a sum (power 0) prefers stubs, a mean (power 1) long sentences.
 # All drafts of a template share its words, so stubs need to be discouraged more.
 _KEYWORDS_POWER, _TEMPLATE_POWER = 0.5, 0.7
+_REPETITION = penalise_repetition(1.0)  # after that division
 _FEWEST_WORDS = 8  # of a draft, if the constraints do not prefer fewer
 _SHORT = 1.0  # what a draft loses for each word that it is short of them
 _TRIES = 8  # versions of a stretch in a rewriting step
@@ -159,7 +159,10 @@ class InfillWriter(Writer):
         numbers: Sequence[int] | None = None,
         observe: Observer | None = None,
     ) -> list[list[Draft]]:
-        """Drafts for several inputs. Without a time limit, their particles are read together."""
+        """Drafts for several inputs. Without a time limit, their particles are read together.
+
+        Inputs that are not finished when the work is stopped have none.
+        """
         settings = self.complete(settings or Settings())
         seed = secrets.randbits(32) if settings.seed is None else settings.seed
         tasks = [
@@ -179,14 +182,17 @@ class InfillWriter(Writer):
     ) -> list[list[Draft]]:
         started = time.monotonic()
         num = self._num(settings)
-        results: dict[int, list[Draft]] = {}
+        chosen: dict[int, list[Draft]] = {}
         for place, found in self._drafted(tasks, num, deadline):
-            drafts = self._finish(tasks[place], found, settings, seed, deadline)
-            results[place] = drafts or self._fall_back(tasks[place], settings, seed)
-            if observe is not None:
-                observe(0, tasks[place].constraints.start(), results[place][0].nll)
+            chosen[place] = self._finish(tasks[place], found, settings, seed, deadline)
+            best = chosen[place][:1]
+            if observe is not None and not all(observe(0, tasks[place].constraints.start(), one.nll) for one in best):
+                return [chosen.get(place, []) for place in range(len(tasks))]
         seconds = (time.monotonic() - started) / max(1, len(tasks))
-        return [[replace(draft, seconds=seconds) for draft in results[place]] for place in range(len(tasks))]
+        return [
+            [replace(draft, seconds=seconds) for draft in chosen[place]] or self._fall_back(task, settings, seed)
+            for place, task in enumerate(tasks)
+        ]
 
     def _drafted(self, tasks: Sequence[_Task], num: int, deadline: float) -> Iterator[tuple[int, Sequence[Drafted]]]:
         """Particles of each task; tried a second time where none of the first came to an end."""
@@ -279,21 +285,21 @@ class InfillWriter(Writer):
         return tuple(sorted(particles, key=lambda one: one.nll))
 
     def _num(self, settings: Settings) -> int:
-        """Particles for an input: several drafts need more to choose from."""
-        return self.recipe.particles * (settings.chains if settings.chains > 1 else 1 if settings.num == 1 else 2)
+        """Particles for an input."""
+        return self.recipe.particles * settings.chains
 
     def _score(self, constraints: Constraints, candidate: _Candidate) -> float:
-        """Higher is better. How likely the sentence is counts more than how well it answers the prompt.
+        """Higher is better: how likely the sentence is, however well it answers the prompt.
 
-        With the log-probability given the constraints alone, words that do not belong together are forced into one
-        clause, which is likely for that prompt but not as a sentence (docs/decisions/0014-the-infiller.md).
+        Given the constraints, words that do not belong together are likely to be forced into one clause. Such a
+        sentence is unlikely without them (docs/decisions/0014-the-infiller.md).
         """
         fewest = min(constraints.preferred_words, _FEWEST_WORDS)
         num_missing = max(0, fewest - num_words(candidate.sentence.words))
-        log_weight = _ALONE * candidate.log_alone + (1 - _ALONE) * candidate.log_prob
-        log_weight += self._target.log_soft(candidate.sentence)
+        log_weight = candidate.log_alone + self._target.log_soft(candidate.sentence)
         power = _KEYWORDS_POWER if constraints.template is None else _TEMPLATE_POWER
-        return log_weight / float(candidate.num_tokens**power) - _SHORT * num_missing
+        repetition = _REPETITION.log_weight(candidate.sentence.words)
+        return log_weight / float(candidate.num_tokens**power) + repetition - _SHORT * num_missing
 
     def _chosen(self, constraints: Constraints, candidates: Sequence[_Candidate], num: int) -> list[_Candidate]:
         """The best candidate, then the best among those that differ from it, and so on."""

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+_BLOCK = 256
 
 
 def log_sum(log_weights: Array) -> float:
@@ -34,6 +35,20 @@ def draw(log_weights: Array, rng: np.random.Generator) -> int:
     if log_weights.flat[index] == -np.inf:
         raise ValueError("every weight is zero")
     return index
+
+
+def draw_index(weights: NDArray[np.floating], rng: np.random.Generator) -> int:
+    """An index drawn in proportion to its weight, for many weights that are not logarithms; some must be positive.
+
+    Cumulative sums of blocks come first, since the sum over a whole vocabulary is expensive.
+    """
+    sums = np.cumsum(np.add.reduceat(weights, np.arange(0, len(weights), _BLOCK), dtype=np.float64))
+    level = rng.random() * sums[-1]
+    block = min(int(np.searchsorted(sums, level, side="right")), len(sums) - 1)
+    inside = np.cumsum(weights[block * _BLOCK : (block + 1) * _BLOCK], dtype=np.float64)
+    level -= sums[block - 1] if block else 0.0
+    # Rounding may put the level at the end of a block, behind its last positive weight.
+    return block * _BLOCK + int(np.searchsorted(inside, min(level, np.nextafter(inside[-1], 0.0)), side="right"))
 
 
 def log_uniform(rng: np.random.Generator) -> float:

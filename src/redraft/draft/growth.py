@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from redraft import text
 from redraft.draft.task import Drafted, DraftTask
 from redraft.models.base import Words
 from redraft.models.causal.infiller import Spelling, TokenTable
-from redraft.numerics import Array, log_sum
+from redraft.numerics import log_sum
 from redraft.sentence import ENDING, FREE, Sentence, num_words
 from redraft.stretches import reads_as
 
@@ -29,11 +30,21 @@ _SELDOM = math.exp(-4.0)
 _STOPS = frozenset(".?!")  # a sentence has one, at its end
 
 
-class TokenDist(NamedTuple):
-    """The distribution of the next token, [vocabulary]. Sums over tokens need the probabilities."""
+@lru_cache(maxsize=1 << 12)
+def _words_of(written: str) -> Words:
+    """The words of a text. Every step asks for those of the same texts several times."""
+    return tuple(text.tokenise(written))
 
-    log_probs: Array
-    probs: Array
+
+class TokenDist(NamedTuple):
+    """The distribution of the next token: scores and probabilities, both [vocabulary]."""
+
+    scores: NDArray[np.floating]  # log-probabilities, up to a constant
+    log_total: float  # the constant
+    probs: NDArray[np.floating]
+
+    def log_prob(self, token: int) -> float:
+        return float(self.scores[token]) - self.log_total
 
 
 class _Boundary(NamedTuple):
@@ -82,7 +93,7 @@ class GrowthOptions(NamedTuple):
     """
 
     log_starts: dict[int, float]
-    weights: Array  # [vocabulary]
+    weights: NDArray[np.floating]  # [vocabulary]
     log_scale: float
 
     def log_token(self, token: int) -> float:
@@ -161,18 +172,18 @@ class GrowthRules:
             options = self._hold(particle, spelled, free, after_part)
         particle.boundaries.append(_Boundary(len(particle.text), options.log_starts, particle.log_free))
         if choice.part is None:
-            particle.log_weight += float(dist.log_probs[choice.token]) - options.log_token(choice.token)
+            particle.log_weight += dist.log_prob(choice.token) - options.log_token(choice.token)
             self._add(particle, choice.token, dist, options)
         else:
             particle.part, particle.part_log_prob = choice.part, -particle.log_prob
-            first, *rest = self._model.spell(tuple(text.tokenise(particle.text)), self._task.parts[choice.part])
+            first, *rest = self._model.spell(_words_of(particle.text), self._task.parts[choice.part])
             self._add(particle, first, dist, options)
             particle.queue = tuple(rest)
 
     def _add(self, particle: GrowingParticle, token: int, dist: TokenDist, options: GrowthOptions) -> None:
         particle.tokens.append(token)
         particle.text += "" if token == self._table.end else self._table.texts[token]
-        particle.log_prob += float(dist.log_probs[token])
+        particle.log_prob += dist.log_prob(token)
         particle.log_free += options.log_token(token)
 
     def _spelled(self, particle: GrowingParticle) -> _Spelled | None:
@@ -195,7 +206,7 @@ class GrowthRules:
 
     def _words(self, particle: GrowingParticle) -> tuple[Words, list[int]]:
         """The words of the text, and where each starts, the space before it counted."""
-        words = tuple(text.tokenise(particle.text))
+        words = _words_of(particle.text)
         places, at = [], 0
         for word in words:
             places.append(at)
@@ -236,7 +247,7 @@ class GrowthRules:
         else:
             allowed, starts = self._allowed(particle, (*particle.held, spelled.part), len(particle.text))
             allowed &= self._ends_word
-            if text.tokenise(particle.text + ".")[-1:] != ["."]:  # "Inc" would become the word "Inc."
+            if _words_of(particle.text + ".")[-1:] != (".",):  # "Inc" would become the word "Inc."
                 allowed[self._periods] = False
             if not is_part:
                 longer, _ = self._allowed(particle, particle.held, None)
@@ -251,13 +262,13 @@ class GrowthRules:
         log_any = log_sum(np.array(list(log_starts.values())))
         return GrowthOptions(log_starts, weights, math.log1p(-math.exp(log_any)) - math.log(mass))
 
-    def _weights(self, dist: TokenDist, allowed: NDArray[np.bool_]) -> Array:
+    def _weights(self, dist: TokenDist, allowed: NDArray[np.bool_]) -> NDArray[np.floating]:
         """Probabilities of the allowed tokens, up to a factor."""
         weights = dist.probs * allowed
         if self._is_biased:
             weights *= self._bias
         if not weights.any():  # all are very unlikely, or none is allowed
-            log_weights = np.where(allowed, dist.log_probs + np.log(self._bias), IMPOSSIBLE)
+            log_weights = np.where(allowed, dist.scores + np.log(self._bias), IMPOSSIBLE)
             top = log_weights.max()
             weights = np.exp(log_weights - top) if top > IMPOSSIBLE else weights
         return weights
@@ -265,7 +276,7 @@ class GrowthRules:
     def _is_banned(self, written: str) -> bool:
         """Whether a text would end in a banned word if its last word ended now."""
         banned = self._task.constraints.banned_words
-        return bool(banned) and any(word.lower() in banned for word in text.tokenise(written)[-1:])
+        return bool(banned) and any(word.lower() in banned for word in _words_of(written)[-1:])
 
     def _log_starts(
         self, particle: GrowingParticle, dist: TokenDist, starts: Sequence[int], *, is_forced: bool
@@ -277,10 +288,10 @@ class GrowthRules:
             return dict.fromkeys(starts, -float(np.log(len(starts))))
         ends = float(dist.probs @ self._ends_word_weights) if particle.text else 1.0
         log_ends = math.log(ends) if ends > 0 else IMPOSSIBLE
-        gap = num_words(text.tokenise(particle.text[particle.spans[-1][1] if particle.spans else 0 :]))
+        gap = num_words(_words_of(particle.text[particle.spans[-1][1] if particle.spans else 0 :]))
         late = _PER_WORD * max(0, gap - _LONG_GAP)
         first = [self._first[part][bool(particle.text)] for part in starts]
-        shares = [_EAGER * min(1.0, math.exp(dist.log_probs[token] / 2) + late) / len(starts) for token in first]
+        shares = [_EAGER * min(1.0, math.exp(dist.log_prob(token) / 2) + late) / len(starts) for token in first]
         return {part: float(np.log(share)) + log_ends for part, share in zip(starts, shares, strict=True)}
 
     def _allowed(
@@ -290,8 +301,8 @@ class GrowthRules:
         task, left = self._task, self._left(held)
         if gap_at is None:
             gap_at = particle.spans[-1][1] if particle.spans else 0
-        words = text.tokenise(particle.text)
-        in_gap = text.tokenise(particle.text[gap_at:])
+        words = _words_of(particle.text)
+        in_gap = _words_of(particle.text[gap_at:])
         none = np.zeros(len(self._table), dtype=np.bool_)
         if left:
             is_closed = not held and not task.opens
@@ -301,7 +312,7 @@ class GrowthRules:
             free = none if is_closed else self._free.copy()
             if not has_room and may_start:
                 free &= ~self._ends_word
-            if text.tokenise(particle.text + ".")[-1:] == ["."]:  # not an abbreviation: the sentence would end
+            if _words_of(particle.text + ".")[-1:] == (".",):  # not an abbreviation: the sentence would end
                 free[self._stops] = False
             return free, left if may_start else []
         allowed = self._free.copy() if task.closes else none
@@ -322,7 +333,7 @@ class GrowthRules:
 
     def finished(self, particle: GrowingParticle) -> list[Drafted]:
         """The draft of a particle that ended; none where its text does not read as the given words."""
-        words = tuple(text.tokenise(particle.text))
+        words = _words_of(particle.text)
         locks = self._locks(particle, words)
         if locks is None or not self._task.constraints.met_by(words) or len(words) > self._task.constraints.limit:
             return []

@@ -32,7 +32,7 @@ from redraft.draft.task import Drafted, DraftTask
 from redraft.models.base import Words
 from redraft.models.causal.infiller import DecoderT, Writing
 from redraft.models.causal.prompts import DEFAULT_STYLE
-from redraft.numerics import log_normalise, log_sum
+from redraft.numerics import draw_index, log_normalise, log_sum
 from redraft.sentence import Constraints, Sentence
 from redraft.stretches import Stretch
 
@@ -41,6 +41,7 @@ _SPARE_TOKENS = 8
 _RESAMPLE = 0.5  # of the particles of a group; with fewer effective ones they are resampled
 
 
+_CACHED_ROWS = 16
 _MOST_ROWS = 192  # particles that are read in one pass; the time per particle hardly falls with more
 
 # Drafting one input: yields the next token of each particle, is sent what they expect then, returns those that ended.
@@ -256,8 +257,14 @@ class ParticleDrafter(Generic[DecoderT]):
 
     def _dists(self, logits: torch.Tensor) -> list[TokenDist]:
         """The distributions of logits [rows, vocabulary]."""
-        log_probs = (logits.double() / self._temperature).log_softmax(-1)
-        return list(map(TokenDist, log_probs.numpy(), log_probs.exp().numpy()))
+        scores = (logits if logits.dtype == torch.float64 else logits.float()) / self._temperature
+        # A few rows at a time stay in the processor's cache.
+        parts = [(part, part.logsumexp(-1).tolist(), part.softmax(-1)) for part in torch.split(scores, _CACHED_ROWS)]
+        return [
+            TokenDist(*one)
+            for part, log_totals, probs in parts
+            for one in zip(part.numpy(), log_totals, probs.numpy(), strict=True)
+        ]
 
 
 def _most_tokens(task: DraftTask) -> int:
@@ -275,10 +282,9 @@ def _draw(options: GrowthOptions, rng: np.random.Generator) -> GrowthChoice | No
         level -= float(np.exp(log_prob))
         if level < 0:
             return GrowthChoice(part)
-    sums = np.cumsum(options.weights)
-    if not sums[-1] > 0:
+    if not options.weights.any():
         return GrowthChoice(next(iter(options.log_starts))) if options.log_starts else None
-    return GrowthChoice(None, int(np.searchsorted(sums, rng.random() * sums[-1], side="right").clip(0, len(sums) - 1)))
+    return GrowthChoice(None, draw_index(options.weights, rng))
 
 
 def _scripted(options: GrowthOptions, script: Iterator[GrowthChoice]) -> GrowthChoice | None:

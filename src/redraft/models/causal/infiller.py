@@ -20,11 +20,12 @@ from redraft.models.base import Words
 from redraft.models.causal import eight_bits, llama
 from redraft.models.causal.adapter import Adapter, load_adapter
 from redraft.models.causal.line import CausalLine, Tokens
-from redraft.models.causal.network import TokenRow
+from redraft.models.causal.network import KvCache, TokenRow
 from redraft.models.checkpoints import fingerprint
 from redraft.models.precision import PRECISION, compute_dtype
 
 INFILLER = "infiller"  # the part of a pack
+_SCORED_ROWS = 16  # sentences whose logits are held at once
 _REPLACEMENT = "\ufffd"  # what stands for bytes that are no whole letter
 _MAY_FOLLOW = frozenset(",.;:!?%)]}\"'\u2026\u201d\u2019")  # marks that leave the word before them as it is
 
@@ -148,7 +149,9 @@ class Infiller:
 
     @torch.inference_mode()
     def logits(self, prompt: str, rows: Sequence[Tokens]) -> list[Tensor]:
-        first, past = self._network.begin(self._prompt_tokens(prompt))
+        return self._logits_after(*self._network.begin(self._prompt_tokens(prompt)), rows)
+
+    def _logits_after(self, first: Tensor, past: KvCache, rows: Sequence[Tokens]) -> list[Tensor]:
         longer = [row for row in rows if len(row) > 1]
         read = [TokenRow(row[:-1], past.first(0), 0) for row in longer]
         after = iter(self._network.run(read, past)[0] if read else ())
@@ -160,10 +163,16 @@ class Infiller:
         if not sentences:
             return []
         rows = [(*self.spell((), words), self._line.end) for words in sentences]
-        return [
-            float((logits.float() / temperature).log_softmax(-1).gather(1, torch.tensor(row)[:, None]).sum())
-            for row, logits in zip(rows, self.logits(prompt, rows), strict=True)
-        ]
+        first, past = self._network.begin(self._prompt_tokens(prompt))
+        found = [0.0] * len(rows)
+        by_length = sorted(range(len(rows)), key=lambda i: len(rows[i]))
+        for at in range(0, len(rows), _SCORED_ROWS):
+            chosen = by_length[at : at + _SCORED_ROWS]
+            for i, logits in zip(chosen, self._logits_after(first, past, [rows[i] for i in chosen]), strict=True):
+                scores = logits.float() / temperature
+                picked = scores.gather(1, torch.tensor(rows[i])[:, None])[:, 0]
+                found[i] = float((picked - scores.logsumexp(-1)).sum())
+        return found
 
 
 def load_infiller(adapter: Path, *, context: str = "", dtype: torch.dtype | None = None) -> Infiller:

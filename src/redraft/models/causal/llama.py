@@ -32,6 +32,7 @@ CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG = (
 # The only supported values of these settings. Models with other values run on transformers.
 _FIXED = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
 _PREFIX_BLOCK = 512  # tokens of a prefix read in one call: attention grows with the square of this number
+_HEAD_ROWS = 32
 _MASKED = -1e30  # added to the attention score of a masked key
 
 
@@ -137,7 +138,8 @@ class Llama:
         """Read the next token of the rows of several decoders in one pass.
 
         Returns the logits [rows, vocabulary] of the token after it for each decoder. Attention is computed for each
-        decoder alone, so in 8 bits they do not depend on the other decoders. With floating-point weights, the last bit may.
+        decoder alone, so in 8 bits they do not depend on the other decoders. With floating-point weights, the last bit
+        may.
         """
         decoders, sizes = [decoder for decoder, _ in steps], [len(ids) for _, ids in steps]
         hidden = self._embedding[torch.cat([decoder.begin_step(ids) for decoder, ids in steps])]
@@ -171,7 +173,14 @@ class Llama:
         return hidden + _linear(functional.silu(gate) * up, layer.down)
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        return _linear(self._normed(hidden, self._norm), self._head)
+        """Scores [..., vocabulary] of the next token. A few rows at a time stay in the processor's cache."""
+        normed = self._normed(hidden, self._norm)
+        found = normed.new_empty(*normed.shape[:-1], self.num_tokens)
+        for rows, scores in zip(
+            torch.split(normed.flatten(0, -2), _HEAD_ROWS), torch.split(found.flatten(0, -2), _HEAD_ROWS), strict=True
+        ):
+            scores.copy_(_linear(rows, self._head))
+        return found
 
     def _attention(
         self,
