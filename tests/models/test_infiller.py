@@ -105,6 +105,21 @@ def test_decoders_that_are_read_together_do_not_change_each_other(base: Path, dt
         assert torch.equal(found, logits) if dtype == torch.int8 else torch.allclose(found, logits, atol=1e-5)
 
 
+def test_the_number_of_threads_does_not_change_scores(base: Path) -> None:
+    network, _ = llama.load(base, torch.int8)
+    ids, found, before = [[5, 9, 8], [7]], [], torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            decoders = [network.decoder(network.begin((3, 14))[1], len(rows), 2) for rows in ids]
+            network.step(list(zip(decoders, ids, strict=True)))
+            decoders[0].select([2, 0, 2])
+            found.append(network.step(list(zip(decoders, ids, strict=True))))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
 @given(st.integers(1, 5), st.integers(2, 40), st.integers(1, 9), st.integers(0, 99))
 def test_products_in_eight_bits_are_close(rows: int, width: int, out: int, seed: int) -> None:
     rng = torch.Generator().manual_seed(seed)

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from redraft.corpus import is_held_out
 from redraft.errors import InputError
 from redraft.models.causal import llama
 from redraft.models.causal.adapter import load_adapter
 from redraft.sentence import BLANK
 from redraft.training.infiller import InfillerConfig, train_infiller
-from redraft.training.infilling import InfillText, PromptKind, TextShare
+from redraft.training.infilling import InfillText, PromptKind, TextShare, _is_usable
 from redraft.training.lora import LoraLlama
 from tests.models.making import make_model, make_tokenizer
 
@@ -53,6 +54,29 @@ def test_examples_depend_on_their_number_alone_and_keep_their_words(corpus: Path
 def test_each_kind_of_prompt_hides_something(corpus: Path, kind: PromptKind) -> None:
     example = InfillText(corpus).example(3, 0, kind)
     assert (BLANK in example.prompt) == (kind is not PromptKind.ANY_ORDER)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_whole"),
+    [
+        ("The mayor said that the bridge is safe.", True),
+        ('"It is over," he said, and left.', True),
+        ("3 people were hurt in the fire.", True),
+        ("a dog runs across the old bridge.", False),  # captions begin in lower case and have no verb
+        ("The mayor said that the bridge is", False),
+        ("It was released on , and sold well.", False),  # a template of a wiki page was lost
+        ("The firm had a revenue of .", False),
+        ('He appeared in the film "" as a doctor.', False),
+        ("Too short.", False),
+    ],
+)
+def test_only_whole_sentences_are_learned(line: str, is_whole: bool) -> None:
+    assert _is_usable(line, held_out=is_held_out(line)) == is_whole
+
+
+def test_another_seed_starts_with_other_sentences(corpus: Path) -> None:
+    found = InfillText(corpus)
+    assert [found.example(i, 0).words for i in range(3)] != [found.example(i, 1).words for i in range(3)]
 
 
 @pytest.mark.parametrize("written", ["news", "news=News", "news=News:0", "news=New s:1", "=News:1", "news=News:nan"])

@@ -3,6 +3,7 @@
 It is a base model with a low-rank adapter merged into its weights. ``redraft.models.causal.prompts`` has its prompts.
 """
 
+import itertools
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -23,6 +24,7 @@ from redraft.models.causal.line import CausalLine, Tokens
 from redraft.models.causal.network import KvCache, TokenRow
 from redraft.models.checkpoints import fingerprint
 from redraft.models.precision import PRECISION, compute_dtype
+from redraft.models.threads import side_by_side
 
 INFILLER = "infiller"  # the part of a pack
 _SCORED_ROWS = 16  # sentences whose logits are held at once
@@ -164,15 +166,23 @@ class Infiller:
             return []
         rows = [(*self.spell((), words), self._line.end) for words in sentences]
         first, past = self._network.begin(self._prompt_tokens(prompt))
-        found = [0.0] * len(rows)
         by_length = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-        for at in range(0, len(rows), _SCORED_ROWS):
-            chosen = by_length[at : at + _SCORED_ROWS]
-            for i, logits in zip(chosen, self._logits_after(first, past, [rows[i] for i in chosen]), strict=True):
-                scores = logits.float() / temperature
-                picked = scores.gather(1, torch.tensor(rows[i])[:, None])[:, 0]
-                found[i] = float((picked - scores.logsumexp(-1)).sum())
-        return found
+        parts = [by_length[at : at + _SCORED_ROWS] for at in range(0, len(rows), _SCORED_ROWS)]
+
+        def scored(part: Sequence[int]) -> list[float]:
+            chosen = [rows[i] for i in part]
+            return [
+                _log_prob(row, logits.float() / temperature)
+                for row, logits in zip(chosen, self._logits_after(first, past, chosen), strict=True)
+            ]
+
+        found = dict(zip(by_length, itertools.chain(*side_by_side(scored, parts)), strict=True))
+        return [found[i] for i in range(len(rows))]
+
+
+def _log_prob(row: Tokens, scores: Tensor) -> float:
+    """Log-probability of tokens, given the scores [tokens, vocabulary] of each."""
+    return float((scores.gather(1, torch.tensor(row)[:, None])[:, 0] - scores.logsumexp(-1)).sum())
 
 
 def load_infiller(adapter: Path, *, context: str = "", dtype: torch.dtype | None = None) -> Infiller:

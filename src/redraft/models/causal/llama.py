@@ -22,6 +22,7 @@ from redraft.models.causal.eight_bits import EightBits
 from redraft.models.causal.line import Tokens
 from redraft.models.causal.network import KvCache, NetworkOutput, TokenRow, by_cache
 from redraft.models.precision import precision_name
+from redraft.models.threads import side_by_side
 
 CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG = (
     "config.json",
@@ -133,28 +134,38 @@ class Llama:
         """Rows that continue the same prefix and are read token by token."""
         return LlamaDecoder(prefix, num_rows, max_tokens)
 
-    @torch.inference_mode()
     def step(self, steps: Sequence[tuple["LlamaDecoder", Sequence[int]]]) -> list[Tensor]:
         """Read the next token of the rows of several decoders in one pass.
 
         Returns the logits [rows, vocabulary] of the token after it for each decoder. Attention is computed for each
         decoder alone, so in 8 bits they do not depend on the other decoders. With floating-point weights, the last bit
-        may.
+        may. Every thread takes a part of each decoder's rows.
         """
-        decoders, sizes = [decoder for decoder, _ in steps], [len(ids) for _, ids in steps]
-        hidden = self._embedding[torch.cat([decoder.begin_step(ids) for decoder, ids in steps])]
-        rotations = [self._rotation(torch.tensor(decoder.num_before)) for decoder in decoders]
+        rows = [_DecoderRows(decoder, decoder.by_slot(ids), slice(0, len(ids))) for decoder, ids in steps]
+        num = torch.get_num_threads()
+        parts = [[(i, one.part(number, num)) for i, one in enumerate(rows)] for number in range(num)]
+        parts = [filled for part in parts if (filled := [(i, one) for i, one in part if len(one.ids)])]
+        found: list[list[Tensor]] = [[] for _ in steps]
+        results = side_by_side(self._step_part, [[one for _, one in part] for part in parts])
+        for part, logits in zip(parts, results, strict=True):
+            for (i, _), added in zip(part, logits, strict=True):
+                found[i].append(added)
+        return [decoder.end_step(torch.cat(logits)) for (decoder, _), logits in zip(steps, found, strict=True)]
+
+    def _step_part(self, part: Sequence["_DecoderRows"]) -> list[Tensor]:
+        """Logits of the next token for rows of several decoders."""
+        hidden = self._embedding[torch.cat([one.ids for one in part])]
+        sizes = [len(one.ids) for one in part]
+        rotations = [self._rotation(torch.tensor(one.decoder.num_before)) for one in part]
         for number, layer in enumerate(self._layers):
             projected = self._qkv(layer, self._normed(hidden, layer.input_norm))
-            by_decoder = zip(*(torch.split(part, sizes) for part in projected), strict=True)
+            by_decoder = zip(*(torch.split(one, sizes) for one in projected), strict=True)
             attended = [
-                decoder.attend(number, query, key, value, rotation)
-                for decoder, (query, key, value), rotation in zip(decoders, by_decoder, rotations, strict=True)
+                one.decoder.attend(number, one.slots, query, key, value, rotation)
+                for one, (query, key, value), rotation in zip(part, by_decoder, rotations, strict=True)
             ]
             hidden = self._feed_forward(layer, hidden + _linear(torch.cat(attended), layer.output))
-        orders = [decoder.end_step() for decoder in decoders]
-        ordered = [part[order] for part, order in zip(torch.split(hidden, sizes), orders, strict=True)]
-        return list(torch.split(self._logits(torch.cat(ordered)), sizes))
+        return list(torch.split(self._logits(hidden), sizes))
 
     def _rotation(self, positions: Tensor) -> _Rotation:
         """Rotary position embedding of positions [...], for vectors [..., head size]."""
@@ -232,25 +243,27 @@ class LlamaDecoder:
         """Tokens before the next one of each row."""
         return self._prefix.num_tokens + self._num_read
 
-    def begin_step(self, ids: Sequence[int]) -> Tensor:
-        """The next tokens of the rows, by slot."""
-        by_slot = torch.empty(len(ids), dtype=torch.long)
-        by_slot[torch.tensor(self._slots)] = torch.tensor(ids)
-        return by_slot
+    def by_slot(self, ids: Sequence[int]) -> Tensor:
+        """Tokens of the rows in the order of their slots."""
+        found = torch.empty(len(ids), dtype=torch.long)
+        found[torch.tensor(self._slots)] = torch.tensor(ids)
+        return found
 
-    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, rotation: _Rotation) -> Tensor:
-        """Cache keys and values of the tokens that are being read, and attend; all are [slots, heads, head size]."""
+    def attend(
+        self, layer: int, slots: slice, query: Tensor, key: Tensor, value: Tensor, rotation: _Rotation
+    ) -> Tensor:
+        """Cache keys and values of the tokens that some slots read, and attend; all are [slots, heads, head size]."""
         rows, kv_heads, size = key.shape
-        keys, values = (part[layer, :rows, :, : self._num_read + 1] for part in self._own)
+        keys, values = (part[layer, slots, :, : self._num_read + 1] for part in self._own)
         keys[:, :, -1], values[:, :, -1] = _rotated(key, rotation), value
         query = _rotated(query, rotation).reshape(rows, kv_heads, -1, size)
         scores = query @ keys.transpose(2, 3) * size**-0.5
         return _attend(query, scores, values, self._prefix, layer).reshape(rows, -1)
 
-    def end_step(self) -> Tensor:
-        """The slot of each row, after a token of each has been read."""
+    def end_step(self, found: Tensor) -> Tensor:
+        """What was found for each slot by row, after a token of each has been read."""
         self._num_read += 1
-        return torch.tensor(self._slots)
+        return found[torch.tensor(self._slots)]
 
     @torch.inference_mode()
     def select(self, rows: Sequence[int]) -> None:
@@ -265,6 +278,19 @@ class LlamaDecoder:
             sources, destinations = map(list, zip(*moves, strict=True))
             for part in self._own:
                 part[:, destinations, :, : self._num_read] = part[:, sources, :, : self._num_read]
+
+
+class _DecoderRows(NamedTuple):
+    """The next tokens of some slots of a decoder."""
+
+    decoder: LlamaDecoder
+    ids: Tensor
+    slots: slice
+
+    def part(self, number: int, num_parts: int) -> "_DecoderRows":
+        """One of several parts, some of them empty where there are few slots."""
+        first, last = (len(self.ids) * at // num_parts for at in (number, number + 1))
+        return _DecoderRows(self.decoder, self.ids[first:last], slice(first, last))
 
 
 def _attend(query: Tensor, scores: Tensor, value: Tensor, cache: KvCache, number: int) -> Tensor:
