@@ -13,6 +13,7 @@ from redraft.errors import InputError
 from redraft.files import replacing
 from redraft.models.causal import llama
 from redraft.models.causal.adapter import Adapter, load_adapter, save_adapter
+from redraft.models.causal.file_tokenizer import FileTokenizer
 from redraft.models.causal.line import CausalLine, Tokens
 from redraft.models.checkpoints import fingerprint
 from redraft.models.pull import SOURCES, pulled
@@ -64,7 +65,7 @@ class InfillerTask:
         self.optimizers: list[torch.optim.Optimizer] = [
             torch.optim.AdamW(parameters, config.learning_rate, betas=(0.9, 0.95), weight_decay=0.0)
         ]
-        self._tokenizer = llama.FileTokenizer(base)
+        self._tokenizer = FileTokenizer(base)
         self._line = CausalLine(str(base), self._tokenizer, None, self.module.num_tokens, lead=lead)
         self._lead, self._text, self._config = lead, text, config
         self._pool: tuple[int, list[list[_Encoded]]] = (-1, [])

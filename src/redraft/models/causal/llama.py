@@ -19,23 +19,18 @@ from redraft.errors import InputError, reason
 from redraft.models.batching import padded
 from redraft.models.causal.adapter import Adapter
 from redraft.models.causal.eight_bits import EightBits
+from redraft.models.causal.file_tokenizer import TOKENIZER, TOKENIZER_CONFIG, FileTokenizer
 from redraft.models.causal.line import Tokens
 from redraft.models.causal.network import KvCache, NetworkOutput, TokenRow, by_cache
 from redraft.models.precision import precision_name
 from redraft.models.threads import side_by_side
 
-CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG = (
-    "config.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "tokenizer_config.json",
-)
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
 # The only supported values of these settings. Models with other values run on transformers.
 _FIXED = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
 _PREFIX_BLOCK = 512  # tokens of a prefix read in one call: attention grows with the square of this number
-_HEAD_ROWS = 32
+_HEAD_ROWS = 32  # rows of logits that are computed together, so that they stay in the processor's cache
 _MASKED = -1e30  # added to the attention score of a masked key
-
 
 Weight = Tensor | EightBits
 PrepareWeight = Callable[[Tensor], Weight]
@@ -184,7 +179,7 @@ class Llama:
         return hidden + _linear(functional.silu(gate) * up, layer.down)
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        """Scores [..., vocabulary] of the next token. A few rows at a time stay in the processor's cache."""
+        """Scores [..., vocabulary] of the next token."""
         normed = self._normed(hidden, self._norm)
         found = normed.new_empty(*normed.shape[:-1], self.num_tokens)
         for rows, scores in zip(
@@ -356,7 +351,7 @@ def can_load(folder: Path) -> bool:
     )
 
 
-def load(folder: Path, dtype: torch.dtype, adapter: Adapter | None = None) -> tuple[Llama, "FileTokenizer"]:
+def load(folder: Path, dtype: torch.dtype, adapter: Adapter | None = None) -> tuple[Llama, FileTokenizer]:
     """Load the network and tokenizer of a folder, with an adapter merged into the weights if one is given."""
     try:
         tokenizer = FileTokenizer(folder)
@@ -382,34 +377,3 @@ def _theta(config: Mapping[str, Any]) -> float:
 def _num_kv_heads(config: Mapping[str, Any]) -> int:
     """The number of key-value heads. It defaults to the number of query heads."""
     return int(config.get("num_key_value_heads") or config["num_attention_heads"])
-
-
-class FileTokenizer:
-    """A ``tokenizer.json`` file as a ``TextTokenizer``, without transformers."""
-
-    def __init__(self, folder: Path):
-        from tokenizers import Tokenizer
-
-        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        named = json.loads((folder / TOKENIZER_CONFIG).read_text(encoding="utf-8"))
-        self.bos_token, self.eos_token = (_content(named.get(f"{which}_token")) for which in ("bos", "eos"))
-        self.eos_token_id: int | None = self._tokenizer.token_to_id(self.eos_token) if self.eos_token else None
-
-    def encode(self, written: str, *, add_special_tokens: bool) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(written, add_special_tokens=add_special_tokens).ids
-        return ids
-
-    def __call__(self, written: Sequence[str], *, add_special_tokens: bool) -> dict[str, list[list[int]]]:
-        found = self._tokenizer.encode_batch_fast(list(written), add_special_tokens=add_special_tokens)
-        return {"input_ids": [one.ids for one in found]}
-
-    def decode(self, ids: Sequence[int]) -> str:
-        written: str = self._tokenizer.decode(list(ids), skip_special_tokens=False)
-        return written
-
-
-def _content(token: str | dict[str, str] | None) -> str | None:
-    """The text of a special token, which files store alone or with its properties."""
-    return token["content"] if isinstance(token, dict) else token
