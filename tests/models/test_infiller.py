@@ -143,6 +143,15 @@ def test_probabilities_given_a_prompt_are_those_of_its_tokens(base: Path) -> Non
     assert found == pytest.approx(wanted, abs=1e-3)
 
 
+def test_an_opening_that_sentences_share_changes_no_probability(base: Path) -> None:
+    infiller = Infiller("tiny", *llama.load(base, torch.float32))
+    sentences = [("the", "dog", "ran", "."), ("the", "dog", "."), ("the", "old", "dog", "ran", "."), ("the",)]
+    for some in (sentences[:1], sentences[:2], sentences[:3], sentences):
+        alone = [infiller.log_probs("News: ___", [one], 0.8)[0] for one in some]
+        assert infiller.log_probs("News: ___", some, 0.8) == pytest.approx(alone, abs=1e-4)
+    assert alone[1] != pytest.approx(alone[2], abs=1e-2)
+
+
 def test_another_base_or_a_damaged_adapter_is_refused(base: Path, tmp_path: Path) -> None:
     adapter = make_adapter(base)
     save_adapter(Adapter(2, 3.0, str(base), "0" * 8, adapter.layers), tmp_path / "other")

@@ -18,6 +18,7 @@ from torch import Tensor
 from redraft import text
 from redraft.errors import InputError, PackError
 from redraft.models.base import Words
+from redraft.models.batching import common_prefix
 from redraft.models.causal import eight_bits, llama
 from redraft.models.causal.adapter import Adapter, load_adapter
 from redraft.models.causal.line import CausalLine, Tokens
@@ -164,8 +165,16 @@ class Infiller:
         """log P(sentence | prompt) of each, the end counted, every token's distribution at a temperature."""
         if not sentences:
             return []
-        rows = [(*self.spell((), words), self._line.end) for words in sentences]
+        whole = [(*self.spell((), words), self._line.end) for words in sentences]
+        # Most drafts of a template share the words before its first blank.
+        shared = whole[0][: min(common_prefix(whole[0], row[:-1]) for row in whole)]
+        rows = [row[len(shared) :] for row in whole]
         first, past = self._network.begin(self._prompt_tokens(prompt))
+        log_shared = 0.0
+        if shared:
+            logits, read = self._network.run([TokenRow(shared, past.first(0), 0)], past)
+            log_shared = _log_prob(shared, torch.cat([first[None], logits[0, :-1]]).float() / temperature)
+            first, past = logits[0, -1], past.then(KvCache(read.keys[0], read.values[0]))
         by_length = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         parts = [by_length[at : at + _SCORED_ROWS] for at in range(0, len(rows), _SCORED_ROWS)]
 
@@ -177,7 +186,7 @@ class Infiller:
             ]
 
         found = dict(zip(by_length, itertools.chain(*side_by_side(scored, parts)), strict=True))
-        return [found[i] for i in range(len(rows))]
+        return [log_shared + found[i] for i in range(len(rows))]
 
 
 def _log_prob(row: Tokens, scores: Tensor) -> float:
