@@ -12,7 +12,7 @@ demo: $(READY)
 	$(VENV)/bin/redraft infill "The mayor said ___ in the city ." --seed 3
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n logical --maxprocesses 8 --dist loadfile
 
 check: $(READY)
 	$(VENV)/bin/ruff check src tests benchmarks

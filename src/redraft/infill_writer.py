@@ -42,6 +42,7 @@ _KEYWORDS_POWER, _TEMPLATE_POWER = 0.5, 0.7
 _REPETITION = penalise_repetition(1.0)  # after that division
 _FEWEST_WORDS = 8  # of a draft, if the constraints do not prefer fewer
 _SHORT = 1.0  # what a draft loses for each word that it is short of them
+_BLANK_ROOM = 15  # words more than other systems may write into a template
 _TRIES = 8  # versions of a stretch in a rewriting step
 
 
@@ -66,9 +67,17 @@ class _Candidate:
 class _Task:
     """An input to write for, with its draws, which continue where drafting left them."""
 
-    constraints: Constraints
+    given: Constraints
     rng: np.random.Generator
     number: int
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """The given constraints. By default blanks may be long, because the infiller knows when one is full."""
+        given = self.given
+        if given.template is None or given.max_words is not None or given.fixes_lengths:
+            return given
+        return replace(given, max_words=given.limit + _BLANK_ROOM)
 
     def order(self, num: int) -> DraftOrder:
         """Order that many particles."""
@@ -321,7 +330,7 @@ class InfillWriter(Writer):
             raise InputError("the infiller found no sentence that meets the constraints; allow more words")
         _LOG.warning("redraft: the infiller found no sentence for this input; another system writes it")
         again = Settings(None, settings.chains, settings.num, seed, settings.time_limit)
-        return self._fallback.write_many([task.constraints], again, numbers=[task.number])[0]
+        return self._fallback.write_many([task.given], again, numbers=[task.number])[0]
 
     def signature(self, settings: Settings, seed: int) -> str:
         parts = {

@@ -176,3 +176,21 @@ def test_every_blank_is_filled(pieces: list[str], has_stop: bool, seed: int) -> 
     for one in ParticleDrafter(_Toy(seed)).draft(DraftOrder(constraints, np.random.default_rng(seed), 6)):
         assert constraints.met_by(one.sentence.words)
         assert one.sentence.num_empty_gaps == 0
+
+
+class _Endless(_Toy):
+    """A model that hardly ever ends a word, as one that writes on where there is no room for another."""
+
+    def log_dist(self, ids: Sequence[int]) -> np.ndarray:
+        found = super().log_dist(ids)
+        if ids and ids[-1] not in (_END, 6):
+            found = np.logaddexp(found + np.log(0.25), np.where(np.arange(len(_TEXTS)) == 5, np.log(0.75), -np.inf))
+        return found
+
+
+@pytest.mark.parametrize("template", ["___ us ___ us ___ us .", "us ___ us ___ us ."])
+def test_particles_without_room_complete_the_sentence(template: str) -> None:
+    drafter = ParticleDrafter(_Endless(3))
+    constraints = Constraints(template=template, max_words=len(template.split()) + 1)
+    found = [one for seed in range(20) for one in drafter.draft(DraftOrder(constraints, np.random.default_rng(seed), 6))]
+    assert len(found) > 50

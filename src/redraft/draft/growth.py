@@ -24,7 +24,9 @@ from redraft.sentence import ENDING, FREE, Sentence, num_words
 from redraft.stretches import reads_as
 
 _EAGER = 0.3  # how likely a particle starts a part at most, where the model would not expect it
-_LONG_GAP, _PER_WORD = 8, 0.03  # after so many free words it becomes likelier with every word
+_LONG_GAP, _LATE = 8, 0.25  # after so many free words it becomes likelier, by this much when there are twice as many
+_SPARE = 10  # free words that the blanks of a template are expected to share, beside one for each
+_CERTAIN = 0.95  # how likely a particle starts a part at a word's end where there is no room for another word
 IMPOSSIBLE = -np.inf
 _SELDOM = math.exp(-4.0)
 _STOPS = frozenset(".?!")  # a sentence has one, at its end
@@ -151,6 +153,8 @@ class GrowthRules:
         self._ends_word_weights = self._ends_word.astype(np.float64)
         self._stops = [i for i, one in enumerate(self._table.texts) if one and one.strip()[:1] in _STOPS]
         self._periods = [i for i in self._stops if self._table.texts[i].startswith(".")]
+        num_gaps = task.pieces.count(None)
+        self._long_gap = 1 + _SPARE / num_gaps if task.fills_blanks and num_gaps else _LONG_GAP
         self._first = [(model.spell((), part)[0], model.spell(("the",), part)[0]) for part in task.parts]
 
     def advance(self, particle: GrowingParticle, dist: TokenDist, choose: ChooseGrowth) -> None:
@@ -256,7 +260,8 @@ class GrowthRules:
             allowed, starts = allowed & ~self._ends_word, []
         weights = self._weights(dist, allowed)
         mass = float(weights.sum())
-        log_starts = self._log_starts(particle, dist, starts, is_forced=mass == 0)
+        is_full = not (allowed & self._ends_word).any()
+        log_starts = self._log_starts(particle, dist, starts, is_full=is_full, is_forced=mass == 0)
         if mass == 0:
             return GrowthOptions(log_starts, weights, 0.0)
         log_any = log_sum(np.array(list(log_starts.values())))
@@ -279,9 +284,12 @@ class GrowthRules:
         return bool(banned) and any(word.lower() in banned for word in _words_of(written)[-1:])
 
     def _log_starts(
-        self, particle: GrowingParticle, dist: TokenDist, starts: Sequence[int], *, is_forced: bool
+        self, particle: GrowingParticle, dist: TokenDist, starts: Sequence[int], *, is_full: bool, is_forced: bool
     ) -> dict[int, float]:
-        """How likely each part is started: likelier where the model expects it, and where a gap has grown long."""
+        """How likely each part is started: likelier where the model expects it, and where a gap has grown long.
+
+        Where no other word fits (``is_full``), a part is started as soon as the word is complete.
+        """
         if not starts:
             return {}
         if is_forced:
@@ -289,9 +297,10 @@ class GrowthRules:
         ends = float(dist.probs @ self._ends_word_weights) if particle.text else 1.0
         log_ends = math.log(ends) if ends > 0 else IMPOSSIBLE
         gap = num_words(_words_of(particle.text[particle.spans[-1][1] if particle.spans else 0 :]))
-        late = _PER_WORD * max(0, gap - _LONG_GAP)
+        late = _LATE * max(0.0, gap / self._long_gap - 1)
         first = [self._first[part][bool(particle.text)] for part in starts]
-        shares = [_EAGER * min(1.0, math.exp(dist.log_prob(token) / 2) + late) / len(starts) for token in first]
+        expected = [_EAGER * min(1.0, math.exp(dist.log_prob(token) / 2) + late) for token in first]
+        shares = [(_CERTAIN if is_full else share) / len(starts) for share in expected]
         return {part: float(np.log(share)) + log_ends for part, share in zip(starts, shares, strict=True)}
 
     def _allowed(
@@ -307,6 +316,8 @@ class GrowthRules:
         if left:
             is_closed = not held and not task.opens
             num_left = sum(len(part) for i, part in enumerate(task.parts) if i not in held)
+            if task.fills_blanks:  # a word for each blank after this one
+                num_left += len(task.parts) - len(held) - 1 + task.closes
             has_room = len(words) + num_left < task.limit
             may_start = is_closed or bool(in_gap) or not task.fills_blanks
             free = none if is_closed else self._free.copy()
@@ -318,6 +329,8 @@ class GrowthRules:
         allowed = self._free.copy() if task.closes else none
         if in_gap and in_gap[-1] in _STOPS:
             allowed = none
+        elif task.fills_blanks and not in_gap:
+            allowed[self._stops] = False  # the blank would stay empty
         if task.closes and len(words) >= task.limit:
             allowed &= self._endings | ~self._ends_word
         allowed[self._table.end] = self._may_end(words, in_gap)
