@@ -14,6 +14,7 @@ from redraft.draft.particles import DraftOrder, ParticleDrafter
 from redraft.errors import ConstraintError
 from redraft.models.base import Words
 from redraft.models.causal.infiller import TokenTable
+from redraft.models.causal.llama import UNREAD
 from redraft.sentence import Constraints, Order
 
 # "toward" is "to" and "ward", so that a word may end or be spelled on.
@@ -53,14 +54,15 @@ class _Toy:
 
 class _ToyDecoder:
     def __init__(self, model: _Toy, num_rows: int, given: tuple[int, ...]):
-        self._model, self._rows = model, [given] * num_rows
+        self._model, self._rows, self._num_given = model, [given] * num_rows, len(given)
 
     def read(self, ids: Sequence[int]) -> torch.Tensor:
-        self._rows = [(*row, token) for row, token in zip(self._rows, ids, strict=True)]
+        self._rows = [(*row, token) if token != UNREAD else row for row, token in zip(self._rows, ids, strict=True)]
         return torch.tensor(np.stack([self._model.log_dist(row) for row in self._rows]))
 
-    def select(self, rows: Sequence[int]) -> None:
-        self._rows = [self._rows[i] for i in rows]
+    def select(self, rows: Sequence[int], lengths: Sequence[int] | None = None) -> None:
+        lasts = [None] * len(rows) if lengths is None else [self._num_given + length for length in lengths]
+        self._rows = [self._rows[i][:last] for i, last in zip(rows, lasts, strict=True)]
 
 
 def spelled(written: str) -> tuple[int, ...]:
@@ -192,5 +194,5 @@ class _Endless(_Toy):
 def test_particles_without_room_complete_the_sentence(template: str) -> None:
     drafter = ParticleDrafter(_Endless(3))
     constraints = Constraints(template=template, max_words=len(template.split()) + 1)
-    found = [one for seed in range(20) for one in drafter.draft(DraftOrder(constraints, np.random.default_rng(seed), 6))]
-    assert len(found) > 50
+    orders = [DraftOrder(constraints, np.random.default_rng(seed), 6) for seed in range(20)]
+    assert sum(len(drafter.draft(order)) for order in orders) > 60

@@ -19,6 +19,7 @@ from redraft import text
 from redraft.draft.task import Drafted, DraftTask
 from redraft.models.base import Words
 from redraft.models.causal.infiller import Spelling, TokenTable
+from redraft.models.causal.line import Tokens
 from redraft.numerics import log_sum
 from redraft.sentence import ENDING, FREE, Sentence, num_words
 from redraft.stretches import reads_as
@@ -75,6 +76,11 @@ class GrowingParticle:
     part: int | None = None  # that is being written, or was just written
     queue: tuple[int, ...] = ()  # its tokens that are left
     part_log_prob: float = 0.0  # minus the log-probability of what came before it
+
+    @property
+    def log_part(self) -> float:
+        """The log-probability of the part that is being written."""
+        return self.log_prob + self.part_log_prob
 
     def copy(self) -> "GrowingParticle":
         return replace(self, tokens=list(self.tokens), boundaries=list(self.boundaries))
@@ -133,9 +139,21 @@ ChooseGrowth = Callable[[GrowthOptions], GrowthChoice | None]  # None where ther
 
 
 class GrowthRules:
-    """How the particles of one task grow."""
+    """How the particles of one task grow.
 
-    def __init__(self, task: DraftTask, model: Spelling, lowered: frozenset[str], encouraged: Mapping[str, float]):
+    Particles draw where they start given parts, unless it ``starts_none``: then the parts are started by the caller.
+    """
+
+    def __init__(
+        self,
+        task: DraftTask,
+        model: Spelling,
+        lowered: frozenset[str],
+        encouraged: Mapping[str, float],
+        *,
+        starts_none: bool = False,
+    ):
+        self._starts_none = starts_none
         self._task, self._model, self._lowered = task, model, lowered
         self._table: TokenTable = model.tokens
         banned = task.constraints.banned_words
@@ -156,6 +174,42 @@ class GrowthRules:
         num_gaps = task.pieces.count(None)
         self._long_gap = 1 + _SPARE / num_gaps if task.fills_blanks and num_gaps else _LONG_GAP
         self._first = [(model.spell((), part)[0], model.spell(("the",), part)[0]) for part in task.parts]
+
+    @property
+    def num_parts(self) -> int:
+        return len(self._task.parts)
+
+    def may_start(self, particle: GrowingParticle) -> bool:
+        """Whether a given part may follow the text. If the text ends in that part already, the part is held there."""
+        if particle.part is not None or self._spelled(particle) or self._is_banned(particle.text):
+            return False
+        return bool(self._allowed(particle, particle.held, None)[1])
+
+    def is_long(self, particle: GrowingParticle) -> bool:
+        """Whether the present gap has more words than gaps usually have."""
+        return self._num_in_gap(particle) > self._long_gap
+
+    def spell(self, particle: GrowingParticle, part: int) -> Tokens:
+        """The tokens of a part after the text."""
+        return self._model.spell(_words_of(particle.text), self._task.parts[part])
+
+    def start(self, particle: GrowingParticle, part: int, tokens: Tokens, log_first: float) -> None:
+        """Start a part with its first token. The rest waits in the queue."""
+        particle.boundaries, particle.log_free = [_Boundary(len(particle.text), {part: 0.0}, 0.0)], IMPOSSIBLE
+        particle.part, particle.part_log_prob = part, -particle.log_prob
+        particle.queue = tuple(tokens)
+        self._write(particle, log_first)
+
+    def write(self, particle: GrowingParticle, dist: TokenDist) -> None:
+        """Add the next token of a part that was started."""
+        self._write(particle, dist.log_prob(particle.queue[0]))
+
+    def _write(self, particle: GrowingParticle, log_prob: float) -> None:
+        token, *rest = particle.queue
+        particle.tokens.append(token)
+        particle.text += self._table.texts[token]
+        particle.log_prob += log_prob
+        particle.queue = tuple(rest)
 
     def advance(self, particle: GrowingParticle, dist: TokenDist, choose: ChooseGrowth) -> None:
         """Add a token. A particle that cannot go on loses its weight."""
@@ -290,18 +344,20 @@ class GrowthRules:
 
         Where no other word fits (``is_full``), a part is started as soon as the word is complete.
         """
-        if not starts:
-            return {}
-        if is_forced:
+        if is_forced and starts:
             return dict.fromkeys(starts, -float(np.log(len(starts))))
+        if self._starts_none or not starts:
+            return {}
         ends = float(dist.probs @ self._ends_word_weights) if particle.text else 1.0
         log_ends = math.log(ends) if ends > 0 else IMPOSSIBLE
-        gap = num_words(_words_of(particle.text[particle.spans[-1][1] if particle.spans else 0 :]))
-        late = _LATE * max(0.0, gap / self._long_gap - 1)
+        late = _LATE * max(0.0, self._num_in_gap(particle) / self._long_gap - 1)
         first = [self._first[part][bool(particle.text)] for part in starts]
         expected = [_EAGER * min(1.0, math.exp(dist.log_prob(token) / 2) + late) for token in first]
         shares = [(_CERTAIN if is_full else share) / len(starts) for share in expected]
         return {part: float(np.log(share)) + log_ends for part, share in zip(starts, shares, strict=True)}
+
+    def _num_in_gap(self, particle: GrowingParticle) -> int:
+        return num_words(_words_of(particle.text[particle.spans[-1][1] if particle.spans else 0 :]))
 
     def _allowed(
         self, particle: GrowingParticle, held: tuple[int, ...], gap_at: int | None

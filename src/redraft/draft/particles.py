@@ -19,6 +19,7 @@ from typing import Generic, NamedTuple
 import numpy as np
 import torch
 
+from redraft.draft.gap_by_gap import GapByGap
 from redraft.draft.growth import (
     IMPOSSIBLE,
     ChooseGrowth,
@@ -133,14 +134,19 @@ class ParticleDrafter(Generic[DecoderT]):
                 one.advance(expected)
 
     def _drafting(self, order: DraftOrder, deadline: float) -> _Drafting[DecoderT]:
-        task, rng = DraftTask.of(order.constraints), order.rng
-        rules = self._rules(task)
+        task, rng, most = DraftTask.of(order.constraints), order.rng, _most_tokens(order.constraints)
+        rules = self._rules(task, starts_none=task.fills_blanks)
         first, logits, decoder = self._begin(task, rules, order.num)
         particles = [first.copy() for _ in range(order.num)]
         dists = self._dists(logits[None]) * order.num
-        choose = partial(_draw, rng=rng)
+        choose = partial(_draw_token if task.fills_blanks else _draw, rng=rng)
+        if task.fills_blanks:
+            longest = max((len(self._model.spell((), part)) for part in task.parts), default=0)
+            gaps = GapByGap(rules, decoder, particles, dists, len(first.tokens), most - longest, self._dists)
+            yield from gaps.fill(0 if task.opens else 1, choose, rng, deadline)
+            particles, dists = gaps.particles, gaps.dists
         finished: list[Drafted] = []
-        for _ in range(_most_tokens(task)):
+        for _ in range(most):
             alive = []
             for i, (particle, dist) in enumerate(zip(particles, dists, strict=True)):
                 rules.advance(particle, dist, choose)
@@ -176,7 +182,7 @@ class ParticleDrafter(Generic[DecoderT]):
         dists = self._dists(logits[None]) * (num + 1)
         rows = list(range(num + 1))  # particles that are still in the stretch
         closing = []  # those that have come to the words after it
-        for _ in range(_most_tokens(task)):
+        for _ in range(_most_tokens(constraints)):
             alive = []
             for row, dist in zip(rows, dists, strict=True):
                 rules.advance(particles[row], dist, choices[row])
@@ -200,8 +206,8 @@ class ParticleDrafter(Generic[DecoderT]):
         ]
         return found, log_drawn[0]
 
-    def _rules(self, task: DraftTask) -> GrowthRules:
-        return GrowthRules(task, self._model, self._lowered, self._encouraged)
+    def _rules(self, task: DraftTask, *, starts_none: bool = False) -> GrowthRules:
+        return GrowthRules(task, self._model, self._lowered, self._encouraged, starts_none=starts_none)
 
     def prompt(self, constraints: Constraints) -> str:
         """What the model is asked for these constraints."""
@@ -213,7 +219,7 @@ class ParticleDrafter(Generic[DecoderT]):
         particle, prompt = GrowingParticle(), task.prompt(self._style)
         for dist in self._dists(self._model.logits(prompt, [given])[0]) if given else ():
             rules.advance(particle, dist, _only_start)
-        return particle, *self._model.begin(prompt, num, _most_tokens(task), given)
+        return particle, *self._model.begin(prompt, num, _most_tokens(task.constraints), given)
 
     def _close(
         self, task: DraftTask, rules: GrowthRules, particles: Sequence[tuple[GrowingParticle, ChooseGrowth]]
@@ -267,8 +273,8 @@ class ParticleDrafter(Generic[DecoderT]):
         ]
 
 
-def _most_tokens(task: DraftTask) -> int:
-    return round(_TOKENS_PER_WORD * task.constraints.limit) + _SPARE_TOKENS
+def _most_tokens(constraints: Constraints) -> int:
+    return round(_TOKENS_PER_WORD * constraints.limit) + _SPARE_TOKENS
 
 
 def _only_start(options: GrowthOptions) -> GrowthChoice | None:
@@ -284,7 +290,11 @@ def _draw(options: GrowthOptions, rng: np.random.Generator) -> GrowthChoice | No
             return GrowthChoice(part)
     if not options.weights.any():
         return GrowthChoice(next(iter(options.log_starts))) if options.log_starts else None
-    return GrowthChoice(None, draw_index(options.weights, rng))
+    return _draw_token(options, rng)
+
+
+def _draw_token(options: GrowthOptions, rng: np.random.Generator) -> GrowthChoice | None:
+    return GrowthChoice(None, draw_index(options.weights, rng)) if options.weights.any() else None
 
 
 def _scripted(options: GrowthOptions, script: Iterator[GrowthChoice]) -> GrowthChoice | None:

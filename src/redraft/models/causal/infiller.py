@@ -36,8 +36,8 @@ _MAY_FOLLOW = frozenset(",.;:!?%)]}\"'\u2026\u201d\u2019")  # marks that leave t
 class Decoder(Protocol):
     """Rows of text that are read a token at a time."""
 
-    def select(self, rows: Sequence[int]) -> None:
-        """Go on with these rows, in this order; one may come several times."""
+    def select(self, rows: Sequence[int], lengths: Sequence[int] | None = None) -> None:
+        """Continue with these rows, in this order. A row may be repeated, and may be cut to a length in tokens."""
 
 
 DecoderT = TypeVar("DecoderT", bound=Decoder)
@@ -60,7 +60,10 @@ class Writing(Spelling, Protocol[DecoderT]):
         """Scores [vocabulary] of the token after a prompt and given tokens, and a decoder of rows that begin there."""
 
     def step(self, steps: Sequence[tuple[DecoderT, Sequence[int]]]) -> list[Tensor]:
-        """Read the next token of each row of several decoders; scores [rows, vocabulary] of what comes after it."""
+        """Read the next token of each row of several decoders; scores [rows, vocabulary] of what comes after it.
+
+        Rows whose token is UNREAD read nothing, and their scores mean nothing.
+        """
 
     def logits(self, prompt: str, rows: Sequence[Tokens]) -> list[Tensor]:
         """Scores [tokens, vocabulary] of each token of each row after a prompt, read in one call."""

@@ -30,6 +30,7 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 _FIXED = {"model_type": "llama", "hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
 _PREFIX_BLOCK = 512  # tokens of a prefix read in one call: attention grows with the square of this number
 _HEAD_ROWS = 32  # rows of logits that are computed together, so that they stay in the processor's cache
+UNREAD = -1  # token of a row of a decoder that reads nothing in a step
 _MASKED = -1e30  # added to the attention score of a masked key
 
 Weight = Tensor | EightBits
@@ -151,7 +152,7 @@ class Llama:
         """Logits of the next token for rows of several decoders."""
         hidden = self._embedding[torch.cat([one.ids for one in part])]
         sizes = [len(one.ids) for one in part]
-        rotations = [self._rotation(torch.tensor(one.decoder.num_before)) for one in part]
+        rotations = [self._rotation(one.decoder.positions(one.slots)).for_heads() for one in part]
         for number, layer in enumerate(self._layers):
             projected = self._qkv(layer, self._normed(hidden, layer.input_norm))
             by_decoder = zip(*(torch.split(one, sizes) for one in projected), strict=True)
@@ -228,51 +229,66 @@ class LlamaDecoder:
     """
 
     def __init__(self, prefix: KvCache, num_rows: int, max_tokens: int):
-        self._prefix, self._num_read = prefix, 0
+        self._prefix = prefix
         layers, heads, _, size = prefix.keys.shape
-        self._own = KvCache(*(part.new_empty(layers, num_rows, heads, max_tokens, size) for part in prefix))
+        self._own = KvCache(*(part.new_zeros(layers, num_rows, heads, max_tokens, size) for part in prefix))
         self._slots = list(range(num_rows))  # of each row
+        self._num_read = torch.zeros(num_rows, dtype=torch.long)  # tokens in each slot
+        self._is_read = torch.ones(num_rows, dtype=torch.bool)  # whether a slot reads a token in this step
 
-    @property
-    def num_before(self) -> int:
-        """Tokens before the next one of each row."""
-        return self._prefix.num_tokens + self._num_read
+    def positions(self, slots: slice) -> Tensor:
+        """Where the next tokens of slots stand in the text."""
+        return self._prefix.num_tokens + self._num_read[slots]
 
     def by_slot(self, ids: Sequence[int]) -> Tensor:
-        """Tokens of the rows in the order of their slots."""
+        """Tokens of the rows in the order of their slots. Those that are not read become any token."""
         found = torch.empty(len(ids), dtype=torch.long)
         found[torch.tensor(self._slots)] = torch.tensor(ids)
-        return found
+        self._is_read = found != UNREAD
+        return found.clamp_min_(0)
 
     def attend(
         self, layer: int, slots: slice, query: Tensor, key: Tensor, value: Tensor, rotation: _Rotation
     ) -> Tensor:
         """Cache keys and values of the tokens that some slots read, and attend; all are [slots, heads, head size]."""
         rows, kv_heads, size = key.shape
-        keys, values = (part[layer, slots, :, : self._num_read + 1] for part in self._own)
-        keys[:, :, -1], values[:, :, -1] = _rotated(key, rotation), value
-        query = _rotated(query, rotation).reshape(rows, kv_heads, -1, size)
+        at = self._num_read[slots]
+        longest = int(at.max())
+        keys, values = (part[layer, slots, :, : longest + 1] for part in self._own)
+        key, query = _rotated(key, rotation), _rotated(query, rotation).reshape(rows, kv_heads, -1, size)
+        is_even = bool((at == longest).all())
+        if is_even:
+            keys[:, :, -1], values[:, :, -1] = key, value
+        else:
+            every = torch.arange(rows)
+            keys[every, :, at], values[every, :, at] = key, value
         scores = query @ keys.transpose(2, 3) * size**-0.5
+        if not is_even:
+            scores.masked_fill_((torch.arange(longest + 1) > at[:, None])[:, None, None], _MASKED)
         return _attend(query, scores, values, self._prefix, layer).reshape(rows, -1)
 
     def end_step(self, found: Tensor) -> Tensor:
         """What was found for each slot by row, after a token of each has been read."""
-        self._num_read += 1
+        self._num_read = self._num_read + self._is_read
         return found[torch.tensor(self._slots)]
 
     @torch.inference_mode()
-    def select(self, rows: Sequence[int]) -> None:
-        """Continue with these rows, in this order. A row may be repeated."""
+    def select(self, rows: Sequence[int], lengths: Sequence[int] | None = None) -> None:
+        """Continue with these rows, in this order. A row may be repeated, and may be cut to a length in tokens."""
         wanted = [self._slots[row] for row in rows]
         # The first row that wants a used slot keeps it if it is among the first ones; others get the slots left over.
         kept = {slot: i for i, slot in reversed(list(enumerate(wanted))) if slot < len(rows)}
         left_over = iter(slot for slot in range(len(rows)) if slot not in kept)
         self._slots = [slot if kept.get(slot) == i else next(left_over) for i, slot in enumerate(wanted)]
+        num_read = torch.tensor(lengths) if lengths is not None else self._num_read[wanted]
+        longest = int(num_read.max())
         moves = [(old, new) for old, new in zip(wanted, self._slots, strict=True) if old != new]
         if moves:
             sources, destinations = map(list, zip(*moves, strict=True))
             for part in self._own:
-                part[:, destinations, :, : self._num_read] = part[:, sources, :, : self._num_read]
+                part[:, destinations, :, :longest] = part[:, sources, :, :longest]
+        self._num_read = torch.empty(len(rows), dtype=torch.long)
+        self._num_read[torch.tensor(self._slots)] = num_read
 
 
 class _DecoderRows(NamedTuple):
