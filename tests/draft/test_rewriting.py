@@ -197,7 +197,7 @@ def test_a_chain_reaches_the_target() -> None:
     log_targets = target.log_targets(constraints, every)
     shares = dict(zip([one.words for one in every], np.exp(log_targets - log_sum(log_targets)), strict=True))
     rewriter = Rewriter(_drafter(model), StretchPrior(UniformPrior()), target, tries=3)
-    rng, num = np.random.default_rng(2), 8000
+    rng, num = np.random.default_rng(2), 4000
     state, counts = rewriter.init(constraints, every[0]), dict.fromkeys(shares, 0)
     for _ in range(num):
         state, rewrite = rewriter.step(constraints, state, rng)

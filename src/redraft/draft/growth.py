@@ -27,7 +27,6 @@ from redraft.stretches import reads_as
 _EAGER = 0.3  # how likely a particle starts a part at most, where the model would not expect it
 _LONG_GAP, _LATE = 8, 0.25  # after so many free words it becomes likelier, by this much when there are twice as many
 _SPARE = 10  # free words that the blanks of a template are expected to share, beside one for each
-_CERTAIN = 0.95  # how likely a particle starts a part at a word's end where there is no room for another word
 IMPOSSIBLE = -np.inf
 _SELDOM = math.exp(-4.0)
 _STOPS = frozenset(".?!")  # a sentence has one, at its end
@@ -314,8 +313,7 @@ class GrowthRules:
             allowed, starts = allowed & ~self._ends_word, []
         weights = self._weights(dist, allowed)
         mass = float(weights.sum())
-        is_full = not (allowed & self._ends_word).any()
-        log_starts = self._log_starts(particle, dist, starts, is_full=is_full, is_forced=mass == 0)
+        log_starts = self._log_starts(particle, dist, starts, is_forced=mass == 0)
         if mass == 0:
             return GrowthOptions(log_starts, weights, 0.0)
         log_any = log_sum(np.array(list(log_starts.values())))
@@ -338,12 +336,9 @@ class GrowthRules:
         return bool(banned) and any(word.lower() in banned for word in _words_of(written)[-1:])
 
     def _log_starts(
-        self, particle: GrowingParticle, dist: TokenDist, starts: Sequence[int], *, is_full: bool, is_forced: bool
+        self, particle: GrowingParticle, dist: TokenDist, starts: Sequence[int], *, is_forced: bool
     ) -> dict[int, float]:
-        """How likely each part is started: likelier where the model expects it, and where a gap has grown long.
-
-        Where no other word fits (``is_full``), a part is started as soon as the word is complete.
-        """
+        """How likely each part is started: likelier where the model expects it, and where a gap has grown long."""
         if is_forced and starts:
             return dict.fromkeys(starts, -float(np.log(len(starts))))
         if self._starts_none or not starts:
@@ -352,8 +347,7 @@ class GrowthRules:
         log_ends = math.log(ends) if ends > 0 else IMPOSSIBLE
         late = _LATE * max(0.0, self._num_in_gap(particle) / self._long_gap - 1)
         first = [self._first[part][bool(particle.text)] for part in starts]
-        expected = [_EAGER * min(1.0, math.exp(dist.log_prob(token) / 2) + late) for token in first]
-        shares = [(_CERTAIN if is_full else share) / len(starts) for share in expected]
+        shares = [_EAGER * min(1.0, math.exp(dist.log_prob(token) / 2) + late) / len(starts) for token in first]
         return {part: float(np.log(share)) + log_ends for part, share in zip(starts, shares, strict=True)}
 
     def _num_in_gap(self, particle: GrowingParticle) -> int:
