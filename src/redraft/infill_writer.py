@@ -20,6 +20,7 @@ from redraft.models.causal.llama import LlamaDecoder
 from redraft.models.causal.prompts import template_prompt
 from redraft.models.pack import Pack
 from redraft.numerics import Array, log_sum
+from redraft.phrases import BLANKS
 from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.learned import LearnedPrior
 from redraft.predict.prior import UniformPrior
@@ -37,8 +38,8 @@ _LOG = logging.getLogger("redraft")
 _TEMPERATURE = 0.45  # what the model is sharpened to where nobody asks for another temperature
 _ALIKE = 8.0  # what a draft loses for sharing all its words with a better one
 # Scores are divided by a power of the number of tokens: a sum (power 0) prefers stubs, a mean (power 1) long sentences.
-# All drafts of a template share its words, so stubs need to be discouraged more.
-_KEYWORDS_POWER, _TEMPLATE_POWER = 0.5, 0.7
+# Drafts of a template share its words, so stubs need to be discouraged more: the fewer blanks, the more.
+_POWER, _POWER_OF_BLANKS = 0.5, 0.35
 _REPETITION = penalise_repetition(1.0)  # after that division
 _FEWEST_WORDS = 8  # of a draft, if the constraints do not prefer fewer
 _SHORT = 1.0  # what a draft loses for each word that it is short of them
@@ -306,7 +307,7 @@ class InfillWriter(Writer):
         fewest = min(constraints.preferred_words, _FEWEST_WORDS)
         num_missing = max(0, fewest - num_words(candidate.sentence.words))
         log_weight = candidate.log_alone + self._target.log_soft(candidate.sentence)
-        power = _KEYWORDS_POWER if constraints.template is None else _TEMPLATE_POWER
+        power = _length_power(constraints)
         repetition = _REPETITION.log_weight(candidate.sentence.words)
         return log_weight / float(candidate.num_tokens**power) + repetition - _SHORT * num_missing
 
@@ -348,6 +349,13 @@ class InfillWriter(Writer):
             "seed": seed,
         }
         return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def _length_power(constraints: Constraints) -> float:
+    """The power of the number of tokens by which the score of a sentence is divided."""
+    if constraints.template is None:
+        return _POWER
+    return _POWER + _POWER_OF_BLANKS / max(1, len(BLANKS.findall(constraints.template)))
 
 
 def _overlap(left: _Candidate, right: _Candidate) -> float:
