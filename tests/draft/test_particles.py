@@ -58,7 +58,8 @@ class _ToyDecoder:
 
     def read(self, ids: Sequence[int]) -> torch.Tensor:
         self._rows = [(*row, token) if token != UNREAD else row for row, token in zip(self._rows, ids, strict=True)]
-        return torch.tensor(np.stack([self._model.log_dist(row) for row in self._rows]))
+        read = [row for row, token in zip(self._rows, ids, strict=True) if token != UNREAD]
+        return torch.tensor(np.stack([self._model.log_dist(row) for row in read]))
 
     def select(self, rows: Sequence[int], lengths: Sequence[int] | None = None) -> None:
         lasts = [None] * len(rows) if lengths is None else [self._num_given + length for length in lengths]

@@ -105,6 +105,27 @@ def test_decoders_that_are_read_together_do_not_change_each_other(base: Path, dt
         assert torch.equal(found, logits) if dtype == torch.int8 else torch.allclose(found, logits, atol=1e-5)
 
 
+def test_rows_of_different_lengths_agree_with_reading_at_once(base: Path) -> None:
+    network, _ = llama.load(base, torch.float32)
+    rng, (_, past) = np.random.default_rng(0), network.begin((3, 14, 15))
+    rows: list[tuple[int, ...]] = [()] * 5
+    decoder = network.decoder(past, len(rows), 30)
+    for at in range(24):
+        ids = [int(token) if rng.random() < 0.7 else llama.UNREAD for token in rng.integers(4, 20, len(rows))]
+        ids[at % len(rows)] = 5
+        (logits,) = network.step([(decoder, ids)])
+        rows = [row if token == llama.UNREAD else (*row, token) for row, token in zip(rows, ids, strict=True)]
+        read = [row for row, token in zip(rows, ids, strict=True) if token != llama.UNREAD]
+        for row, found in zip(read, logits, strict=True):
+            wanted = network.run([TokenRow(row, past.first(0), 0)], past)[0][0, -1]
+            assert torch.allclose(found, wanted, atol=1e-4)
+        chosen = [int(i) for i in rng.integers(0, len(rows), len(rows))]
+        lengths = [int(rng.integers(0, len(rows[i]) + 1)) for i in chosen]
+        if at % 3 == 2:
+            decoder.select(chosen, lengths)
+            rows = [rows[i][:length] for i, length in zip(chosen, lengths, strict=True)]
+
+
 def test_the_number_of_threads_does_not_change_scores(base: Path) -> None:
     network, _ = llama.load(base, torch.int8)
     ids, found, before = [[5, 9, 8], [7]], [], torch.get_num_threads()

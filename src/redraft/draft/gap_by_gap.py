@@ -126,9 +126,8 @@ class GapByGap(Generic[DecoderT]):
         tokens = [UNREAD] * len(self.particles)
         for row in rows:
             tokens[row] = self.particles[row].tokens[-1]
-        dists = self.to_dists((yield self.decoder, tokens))
-        for row in rows:
-            self.dists[row] = dists[row]
+        for row, dist in zip(rows, self.to_dists((yield self.decoder, tokens)), strict=True):
+            self.dists[row] = dist
 
     def _select(self, rows: Sequence[int], particles: Sequence[GrowingParticle]) -> None:
         """Continue with particles, each of which begins with the tokens of a row."""

@@ -62,7 +62,7 @@ class Writing(Spelling, Protocol[DecoderT]):
     def step(self, steps: Sequence[tuple[DecoderT, Sequence[int]]]) -> list[Tensor]:
         """Read the next token of each row of several decoders; scores [rows, vocabulary] of what comes after it.
 
-        Rows whose token is UNREAD read nothing, and their scores mean nothing.
+        Rows whose token is UNREAD read nothing, and have no scores.
         """
 
     def logits(self, prompt: str, rows: Sequence[Tokens]) -> list[Tensor]:

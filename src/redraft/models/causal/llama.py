@@ -130,14 +130,16 @@ class Llama:
         """Rows that continue the same prefix and are read token by token."""
         return LlamaDecoder(prefix, num_rows, max_tokens)
 
+    @torch.inference_mode()
     def step(self, steps: Sequence[tuple["LlamaDecoder", Sequence[int]]]) -> list[Tensor]:
         """Read the next token of the rows of several decoders in one pass.
 
-        Returns the logits [rows, vocabulary] of the token after it for each decoder. Attention is computed for each
+        Returns the logits [rows, vocabulary] of the token after it for each decoder, without the rows whose token is
+        ``UNREAD``: they read nothing in this step. Attention is computed for each
         decoder alone, so in 8 bits they do not depend on the other decoders. With floating-point weights, the last bit
         may. Every thread takes a part of each decoder's rows.
         """
-        rows = [_DecoderRows(decoder, decoder.by_slot(ids), slice(0, len(ids))) for decoder, ids in steps]
+        rows = [decoder.begin_step(ids) for decoder, ids in steps]
         num = torch.get_num_threads()
         parts = [[(i, one.part(number, num)) for i, one in enumerate(rows)] for number in range(num)]
         parts = [filled for part in parts if (filled := [(i, one) for i, one in part if len(one.ids)])]
@@ -146,7 +148,7 @@ class Llama:
         for part, logits in zip(parts, results, strict=True):
             for (i, _), added in zip(part, logits, strict=True):
                 found[i].append(added)
-        return [decoder.end_step(torch.cat(logits)) for (decoder, _), logits in zip(steps, found, strict=True)]
+        return [one.decoder.end_step(one, torch.cat(logits)) for one, logits in zip(rows, found, strict=True)]
 
     def _step_part(self, part: Sequence["_DecoderRows"]) -> list[Tensor]:
         """Logits of the next token for rows of several decoders."""
@@ -234,43 +236,42 @@ class LlamaDecoder:
         self._own = KvCache(*(part.new_zeros(layers, num_rows, heads, max_tokens, size) for part in prefix))
         self._slots = list(range(num_rows))  # of each row
         self._num_read = torch.zeros(num_rows, dtype=torch.long)  # tokens in each slot
-        self._is_read = torch.ones(num_rows, dtype=torch.bool)  # whether a slot reads a token in this step
+        self._places: list[int] = []  # of the rows that read, among their slots
 
-    def positions(self, slots: slice) -> Tensor:
+    def positions(self, slots: Tensor) -> Tensor:
         """Where the next tokens of slots stand in the text."""
         return self._prefix.num_tokens + self._num_read[slots]
 
-    def by_slot(self, ids: Sequence[int]) -> Tensor:
-        """Tokens of the rows in the order of their slots. Those that are not read become any token."""
-        found = torch.empty(len(ids), dtype=torch.long)
-        found[torch.tensor(self._slots)] = torch.tensor(ids)
-        self._is_read = found != UNREAD
-        return found.clamp_min_(0)
+    def begin_step(self, ids: Sequence[int]) -> "_DecoderRows":
+        """The rows that read a token, in the order of their slots."""
+        reading = sorted((slot, token) for slot, token in zip(self._slots, ids, strict=True) if token != UNREAD)
+        place = {slot: i for i, (slot, _) in enumerate(reading)}
+        self._places = [place[slot] for slot in self._slots if slot in place]
+        slots, tokens = torch.tensor(reading).view(-1, 2).unbind(1)
+        return _DecoderRows(self, tokens, slots)
 
     def attend(
-        self, layer: int, slots: slice, query: Tensor, key: Tensor, value: Tensor, rotation: _Rotation
+        self, layer: int, slots: Tensor, query: Tensor, key: Tensor, value: Tensor, rotation: _Rotation
     ) -> Tensor:
         """Cache keys and values of the tokens that some slots read, and attend; all are [slots, heads, head size]."""
         rows, kv_heads, size = key.shape
         at = self._num_read[slots]
         longest = int(at.max())
-        keys, values = (part[layer, slots, :, : longest + 1] for part in self._own)
         key, query = _rotated(key, rotation), _rotated(query, rotation).reshape(rows, kv_heads, -1, size)
-        is_even = bool((at == longest).all())
-        if is_even:
-            keys[:, :, -1], values[:, :, -1] = key, value
-        else:
-            every = torch.arange(rows)
-            keys[every, :, at], values[every, :, at] = key, value
+        for cached, new in zip(self._own, (key, value), strict=True):
+            cached[layer].index_put_((slots, torch.arange(kv_heads)[:, None], at), new.transpose(0, 1))
+        are_neighbours = int(slots[-1] - slots[0]) == rows - 1  # as all slots are; a view of them costs nothing
+        chosen = slice(int(slots[0]), int(slots[-1]) + 1) if are_neighbours else slots
+        keys, values = (cached[layer, chosen, :, : longest + 1] for cached in self._own)
         scores = query @ keys.transpose(2, 3) * size**-0.5
-        if not is_even:
+        if not (at == longest).all():
             scores.masked_fill_((torch.arange(longest + 1) > at[:, None])[:, None, None], _MASKED)
         return _attend(query, scores, values, self._prefix, layer).reshape(rows, -1)
 
-    def end_step(self, found: Tensor) -> Tensor:
+    def end_step(self, rows: "_DecoderRows", found: Tensor) -> Tensor:
         """What was found for each slot by row, after a token of each has been read."""
-        self._num_read = self._num_read + self._is_read
-        return found[torch.tensor(self._slots)]
+        self._num_read[rows.slots] += 1
+        return found[torch.tensor(self._places)]
 
     @torch.inference_mode()
     def select(self, rows: Sequence[int], lengths: Sequence[int] | None = None) -> None:
@@ -296,12 +297,12 @@ class _DecoderRows(NamedTuple):
 
     decoder: LlamaDecoder
     ids: Tensor
-    slots: slice
+    slots: Tensor
 
     def part(self, number: int, num_parts: int) -> "_DecoderRows":
         """One of several parts, some of them empty where there are few slots."""
         first, last = (len(self.ids) * at // num_parts for at in (number, number + 1))
-        return _DecoderRows(self.decoder, self.ids[first:last], slice(first, last))
+        return _DecoderRows(self.decoder, self.ids[first:last], self.slots[first:last])
 
 
 def _attend(query: Tensor, scores: Tensor, value: Tensor, cache: KvCache, number: int) -> Tensor:
