@@ -13,7 +13,7 @@ from redraft.models.causal.files import load_causal
 from redraft.models.causal.infiller import INFILLER, Infiller, load_infiller
 from redraft.models.causal.reader import CausalReader
 from redraft.models.lstm.files import load_lstm
-from redraft.models.pack import Pack, find, open_pack
+from redraft.models.pack import Pack, base_folders, find, open_pack
 from redraft.models.xlnet.masked import XlnetMaskedReader
 from redraft.models.xlnet.network import ReadingOrder
 from redraft.models.xlnet.pack import load_readers, part_for
@@ -39,7 +39,7 @@ _NOISE = 0.5  # makes the first drafts of different chains differ
 def opened(name: str) -> Pack:
     """Open a pack. Its files are hashed once per process, and again if one of them changes."""
     folder = find(name).resolve()
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = sorted(path for one in (folder, *base_folders(folder)) for path in one.rglob("*") if path.is_file())
     stats = [(str(path), path.stat()) for path in files]
     return _opened(folder, tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
 

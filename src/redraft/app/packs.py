@@ -34,7 +34,8 @@ def packs(names: tuple[str, ...], as_json: bool) -> None:
             click.echo(json.dumps({"name": pack.name, "folder": str(pack.folder), "card": pack.card}))
         else:
             kinds = ", ".join(f"{part} ({entry['kind']})" for part, entry in pack.parts.items())
-            click.echo(f"{pack.name}@{pack.fingerprint}  {pack.num_bytes / 1e6:.1f} MB  whole  {kinds}")
+            over = f" over {pack.base.name}" if pack.base else ""
+            click.echo(f"{pack.name}@{pack.fingerprint}  {pack.num_bytes / 1e6:.1f} MB{over}  whole  {kinds}")
             if description := pack.card.get("description"):
                 click.echo(f"  {description}")
     if bad:

@@ -42,6 +42,9 @@ def parts_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--test", type=_PATH, help="File of other sentences to report on.")
 @click.option("--out", type=_PATH, required=True, help="Folder of the new pack.")
+@click.option(
+    "--overlay", is_flag=True, help="Store only the added models; the new pack takes the others from NAME|DIR."
+)
 @threads_option
 def add(
     pack: str,
@@ -52,17 +55,19 @@ def add(
     corpus: Path,
     test: Path | None,
     out: Path,
+    overlay: bool,
 ) -> None:
     """Add trained models to a copy of a pack, and measure them: the cost of 8 bits, the gain from start states."""
     from redraft.models.pack import open_pack
     from redraft.training.pack import held_out_sets
-    from redraft.training.parts import Additions, add_parts
+    from redraft.training.parts import Additions, add_over, add_parts
 
     base = open_pack(pack)
     if out.resolve() == base.folder.resolve():
         raise InputError(f"{out} is the pack itself, which may be in use; choose a new folder")
     added = Additions(xlnets, classifier, infiller, start_states)
-    print_location(add_parts(base, out, added, held_out_sets(corpus, test)))
+    make = add_over if overlay else add_parts
+    print_location(make(base, out, added, held_out_sets(corpus, test)))
 
 
 def print_location(pack: "Pack") -> None:

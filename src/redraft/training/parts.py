@@ -19,7 +19,7 @@ from redraft.models.causal.adapter import load_adapter, save_adapter
 from redraft.models.causal.infiller import INFILLER
 from redraft.models.lstm.files import load_network
 from redraft.models.lstm.start_states import START_STATES
-from redraft.models.pack import MANIFEST, Pack, write_manifest
+from redraft.models.pack import MANIFEST, Base, Pack, write_manifest
 from redraft.models.pieces import SentencePieces
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.xlnet.files import load_xlnet, orders_of, read_card
@@ -51,9 +51,15 @@ class Additions:
     start_states: Path | None = None
 
     @property
+    def parts(self) -> list[str]:
+        """The parts of a pack that are added, besides XLNets."""
+        given = {CLASSIFIER: self.classifier, INFILLER: self.infiller, START_STATES: self.start_states}
+        return [name for name, folder in given.items() if folder is not None]
+
+    @property
     def any(self) -> bool:
         """Whether there is anything to add."""
-        return bool(self.xlnets) or any((self.classifier, self.infiller, self.start_states))
+        return bool(self.xlnets or self.parts)
 
     def load_xlnets(self) -> "list[_Xlnet]":
         xlnets = [_Xlnet.of(source) for source in self.xlnets]
@@ -63,6 +69,10 @@ class Additions:
                     f"two of the XLNets would read {order.value}; choose one with --xlnet {order.value}=DIR"
                 )
         return xlnets
+
+    def load_classifier(self, base: Pack) -> Classifier | None:
+        """The classifier, over the models of a pack if it needs any."""
+        return None if self.classifier is None else load_classifier(self.classifier, pack=base)
 
     def check(self) -> None:
         """Refuse invalid models before the pack is trained."""
@@ -76,19 +86,10 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: SentenceSets) -> Pa
 
     If a model cannot be added, nothing is left behind.
     """
-    if not added.any:
-        raise InputError("name what to add: an XLNet language model, a classifier, an infiller or start states")
-    if empty := [name for name, lines in sets.items() if not lines]:
-        raise InputError(f"there is no sentence to measure on: {empty[0]} is empty; give more text")
     in_place = out.resolve() == base.folder.resolve()
-    if not in_place and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} is not an empty folder; choose a new one for the pack")
+    _check(base, out, added, sets, in_place=in_place)
     xlnets = added.load_xlnets()
-    if added.infiller is not None:
-        load_adapter(added.infiller)
-    if added.start_states is not None:
-        check_start_states(base, added.start_states)
-    classifier = None if added.classifier is None else load_classifier(added.classifier, pack=base)
+    classifier = added.load_classifier(base)
     if in_place:
         return _add(base, out, xlnets, added, classifier, sets)
     try:
@@ -97,6 +98,42 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: SentenceSets) -> Pa
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
         raise
+
+
+def add_over(base: Pack, out: Path, added: Additions, sets: SentenceSets, takes: Sequence[str] | None = None) -> Pack:
+    """Write a pack to the folder ``out`` that holds only the added models and stands over another pack.
+
+    It takes the other parts of its base, or only those that ``takes`` names. If they change, it cannot be opened.
+    """
+    if added.xlnets:
+        raise InputError("an XLNet takes orders from the models of a pack, so it cannot stand over one: make a copy")
+    _check(base, out, added, sets)
+    taken = base.only(name for name in (base.parts if takes is None else takes) if name not in added.parts)
+    Base.of(taken).open(out)
+    classifier = added.load_classifier(base)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        parts, card = _store(base, out, added, classifier, sets)
+        return write_manifest(out, out.resolve().name, parts, card, taken)
+    except BaseException:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def _check(base: Pack, out: Path, added: Additions, sets: SentenceSets, *, in_place: bool = False) -> None:
+    """Refuse what cannot be added before anything is written."""
+    if not added.any:
+        raise InputError("name what to add: an XLNet language model, a classifier, an infiller or start states")
+    if empty := [name for name, lines in sets.items() if not lines]:
+        raise InputError(f"there is no sentence to measure on: {empty[0]} is empty; give more text")
+    if base.base is not None:
+        raise InputError(f"pack {base.name} stands over pack {base.base.name}; add models to that pack")
+    if not in_place and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is not an empty folder; choose a new one for the pack")
+    if added.infiller is not None:
+        load_adapter(added.infiller)
+    if added.start_states is not None:
+        check_start_states(base, added.start_states)
 
 
 @dataclass(frozen=True)
@@ -141,14 +178,25 @@ def _add(
         card[xlnet.part] = {**read_card(xlnet.folder), "nll": costs, "nll_note": _NOTE}
         if beside := {name: found for name, lines in sets.items() if (found := _beside_lstm(base, xlnet, lines))}:
             card[xlnet.part] |= {"nll_of_known_words": beside, "nll_of_known_words_note": _NOTE_KNOWN}
+    for found, all_found in zip(_store(base, out, added, classifier, sets), (parts, card), strict=True):
+        all_found.update(found)
+    _drop_unused_pieces(out, parts)
+    return write_manifest(out, base.name, parts, card)
+
+
+def _store(
+    base: Pack, out: Path, added: Additions, classifier: Classifier | None, sets: SentenceSets
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Store all models but XLNets. Returns their manifest entries and cards by part."""
+    parts: dict[str, Any] = {}
+    card: dict[str, Any] = {}
     if added.classifier is not None and classifier is not None:
         parts[CLASSIFIER], card[CLASSIFIER] = _classifier(out, added.classifier, classifier, sets)
     if added.infiller is not None:
         parts[INFILLER], card[INFILLER] = _infiller(out, added.infiller)
     if added.start_states is not None:
         parts[START_STATES], card[START_STATES] = add_start_states(base, out, added.start_states, sets)
-    _drop_unused_pieces(out, parts)
-    return write_manifest(out, base.name, parts, card)
+    return parts, card
 
 
 def _take_over(out: Path, parts: dict[str, Any], card: dict[str, Any], orders: Sequence[ReadingOrder]) -> None:

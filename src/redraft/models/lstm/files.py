@@ -70,7 +70,7 @@ def load_pair(pack: Pack) -> tuple[tuple[LstmLM, LstmLM], Vocabulary]:
 
 def readers_sha256(pack: Pack) -> str:
     """SHA-256 of the LSTM weights of a pack. A classifier that was trained on them fits no others."""
-    hashes = [pack.manifest["files"][pack.parts[part]["weights"]]["sha256"] for part in ("forward", "backward")]
+    hashes = [pack.files[pack.parts[part]["weights"]]["sha256"] for part in ("forward", "backward")]
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
