@@ -139,6 +139,22 @@ def test_the_same_seed_gives_the_same_particles() -> None:
     assert drafts[0] == drafts[1]
 
 
+# One draw of each case, kept so that a change of the code that should not change draws is seen to change none.
+_DRAWN = {
+    "one": ["Us to.", "To us.", "Us to.", "Us us to.", "Us to to.", "Us toward."],
+    "any order": ["To us.", "Us to.", "Us us to.", "Us to to.", "To us to.", "Us toward to."],
+    "phrase": ["Us to.", "Us to toward.", "Us to toward.", *["Us toward us to."] * 3],
+    "template": [f"Us {rest}." for rest in "us to to|to to to|us to us to|us to to us|toward to us to".split("|")]
+    + ["Us toward to us toward."],
+}
+
+
+@pytest.mark.parametrize("case", _DRAWN)
+def test_draws_stay_the_same(case: str) -> None:
+    found = ParticleDrafter(_Toy(3)).draft(DraftOrder(CASES[case], np.random.default_rng(1), 6))
+    assert [one.sentence.text for one in found] == _DRAWN[case]
+
+
 _WORDS = st.sampled_from(["to", "us", "toward", "to us", "us us toward"])
 
 

@@ -18,7 +18,8 @@ from typing import Generic, NamedTuple
 import numpy as np
 import torch
 
-from redraft.draft.growth import IMPOSSIBLE, ChooseGrowth, GrowingParticle, GrowthRules, TokenDist
+from redraft.draft.growth import GrowthRules
+from redraft.draft.particle import IMPOSSIBLE, ChooseGrowth, GrowingParticle, TokenDist
 from redraft.models.causal.infiller import DecoderT
 from redraft.models.causal.line import Tokens
 from redraft.models.causal.llama import UNREAD

@@ -5,10 +5,8 @@ freely counts as well, so every sentence has one way to hold its parts: each at 
 particle is the target over the proposal, summed over the two ways to come to a part.
 """
 
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,18 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft import text
+from redraft.draft.finished import SentenceReader
+from redraft.draft.particle import IMPOSSIBLE, Boundary, ChooseGrowth, GrowingParticle, GrowthOptions, TokenDist
 from redraft.draft.task import Drafted, DraftTask
 from redraft.models.base import Words
 from redraft.models.causal.infiller import Spelling, TokenTable
 from redraft.models.causal.line import Tokens
 from redraft.numerics import log_sum
-from redraft.sentence import ENDING, FREE, Sentence, num_words
+from redraft.sentence import num_words
 from redraft.stretches import reads_as
 
 _EAGER = 0.3  # how likely a particle starts a part at most, where the model would not expect it
 _LONG_GAP, _LATE = 8, 0.25  # after so many free words it becomes likelier, by this much when there are twice as many
 _SPARE = 10  # free words that the blanks of a template are expected to share, beside one for each
-IMPOSSIBLE = -np.inf
 _SELDOM = math.exp(-4.0)
 _STOPS = frozenset(".?!")  # a sentence has one, at its end
 
@@ -38,103 +37,11 @@ def _words_of(written: str) -> Words:
     return tuple(text.tokenise(written))
 
 
-class TokenDist(NamedTuple):
-    """The distribution of the next token: scores and probabilities, both [vocabulary]."""
-
-    scores: NDArray[np.floating]  # log-probabilities, up to a constant
-    log_total: float  # the constant
-    probs: NDArray[np.floating]
-
-    def log_prob(self, token: int) -> float:
-        return float(self.scores[token]) - self.log_total
-
-
-class _Boundary(NamedTuple):
-    """A place where a word may start: how likely each part was started there, and how likely the free way to it is."""
-
-    at: int  # in the text
-    log_starts: dict[int, float]
-    log_free: float
-
-    def log_start(self, part: int) -> float:
-        return self.log_starts.get(part, IMPOSSIBLE)
-
-
-@dataclass
-class GrowingParticle:
-    """A sentence that is being written. ``held`` are the parts in it, up to the latest whose end is certain."""
-
-    tokens: list[int] = field(default_factory=list)
-    text: str = ""
-    held: tuple[int, ...] = ()
-    spans: tuple[tuple[int, int], ...] = ()  # of the held parts in the text
-    log_weight: float = 0.0
-    log_prob: float = 0.0
-    log_free: float = 0.0  # of the tokens so far, had all of them been drawn freely
-    boundaries: list[_Boundary] = field(default_factory=list)  # in the present gap
-    part: int | None = None  # that is being written, or was just written
-    queue: tuple[int, ...] = ()  # its tokens that are left
-    part_log_prob: float = 0.0  # minus the log-probability of what came before it
-
-    @property
-    def log_part(self) -> float:
-        """The log-probability of the part that is being written."""
-        return self.log_prob + self.part_log_prob
-
-    def copy(self) -> "GrowingParticle":
-        return replace(self, tokens=list(self.tokens), boundaries=list(self.boundaries))
-
-
 class _Spelled(NamedTuple):
     """A part at the end of a text, and the place where it was started."""
 
     part: int
-    boundary: _Boundary
-
-
-class GrowthOptions(NamedTuple):
-    """How a particle may continue: with parts, or with tokens that come freely. Both together have probability one.
-
-    The weights of the tokens are linear, because a logarithm of the whole vocabulary is expensive. ``log_scale`` makes
-    probabilities of them.
-    """
-
-    log_starts: dict[int, float]
-    weights: NDArray[np.floating]  # [vocabulary]
-    log_scale: float
-
-    def log_token(self, token: int) -> float:
-        weight = float(self.weights[token])
-        return self.log_scale + math.log(weight) if weight > 0 else IMPOSSIBLE
-
-    def mixed(self, other: "GrowthOptions", log_shares: tuple[float, float]) -> "GrowthOptions":
-        """A mixture of these options and others."""
-        own, others = log_shares
-        parts = {*self.log_starts, *other.log_starts}
-        log_starts = {
-            part: float(
-                np.logaddexp(
-                    own + self.log_starts.get(part, IMPOSSIBLE), others + other.log_starts.get(part, IMPOSSIBLE)
-                )
-            )
-            for part in sorted(parts)
-        }
-        scales = own + self.log_scale, others + other.log_scale
-        top = max(scales)
-        if top == IMPOSSIBLE:
-            return GrowthOptions(log_starts, np.zeros_like(self.weights), 0.0)
-        weights = math.exp(scales[0] - top) * self.weights + math.exp(scales[1] - top) * other.weights
-        return GrowthOptions(log_starts, weights, top)
-
-
-class GrowthChoice(NamedTuple):
-    """A part to start, or a token."""
-
-    part: int | None
-    token: int = -1
-
-
-ChooseGrowth = Callable[[GrowthOptions], GrowthChoice | None]  # None where there is nothing to choose
+    boundary: Boundary
 
 
 class GrowthRules:
@@ -153,7 +60,8 @@ class GrowthRules:
         starts_none: bool = False,
     ):
         self._starts_none = starts_none
-        self._task, self._model, self._lowered = task, model, lowered
+        self._task, self._model = task, model
+        self._reader = SentenceReader(task, lowered)
         self._table: TokenTable = model.tokens
         banned = task.constraints.banned_words
         self._free = self._table.usable
@@ -194,7 +102,7 @@ class GrowthRules:
 
     def start(self, particle: GrowingParticle, part: int, tokens: Tokens, log_first: float) -> None:
         """Start a part with its first token. The rest waits in the queue."""
-        particle.boundaries, particle.log_free = [_Boundary(len(particle.text), {part: 0.0}, 0.0)], IMPOSSIBLE
+        particle.boundaries, particle.log_free = [Boundary(len(particle.text), {part: 0.0}, 0.0)], IMPOSSIBLE
         particle.part, particle.part_log_prob = part, -particle.log_prob
         particle.queue = tuple(tokens)
         self._write(particle, log_first)
@@ -227,7 +135,7 @@ class GrowthRules:
         if spelled is not None and (choice.part is not None or self._ends_word[choice.token]):
             after_part = after_part or self._options(particle, dist, spelled, is_part=True)
             options = self._hold(particle, spelled, free, after_part)
-        particle.boundaries.append(_Boundary(len(particle.text), options.log_starts, particle.log_free))
+        particle.boundaries.append(Boundary(len(particle.text), options.log_starts, particle.log_free))
         if choice.part is None:
             particle.log_weight += dist.log_prob(choice.token) - options.log_token(choice.token)
             self._add(particle, choice.token, dist, options)
@@ -396,49 +304,4 @@ class GrowthRules:
 
     def finished(self, particle: GrowingParticle) -> list[Drafted]:
         """The draft of a particle that ended; none where its text does not read as the given words."""
-        words = _words_of(particle.text)
-        locks = self._locks(particle, words)
-        if locks is None or not self._task.constraints.met_by(words) or len(words) > self._task.constraints.limit:
-            return []
-        sentence = self._sentence(words, locks)
-        return [Drafted(sentence, particle.log_prob, len(particle.tokens), particle.log_weight)]
-
-    def _locks(self, particle: GrowingParticle, words: Words) -> list[int] | None:
-        places = text_spans(words, particle.text)
-        locks = [FREE] * len(words)
-        for part, (start, end) in zip(particle.held, particle.spans, strict=True):
-            inside = [i for i, (first, last) in enumerate(places) if start <= first and last <= end]
-            if len(inside) != len(self._task.parts[part]) or not reads_as(words, inside[0], self._task.parts[part]):
-                return None
-            for i in inside:
-                locks[i] = part
-        if self._task.constraints.has_ending:
-            locks[-1] = ENDING
-        return locks
-
-    def _sentence(self, words: Words, locks: Sequence[int]) -> Sentence:
-        """The given words as they were given, and the first word without the capital that it has from its place."""
-        shown = list(words)
-        counts = dict.fromkeys(range(len(self._task.parts)), 0)
-        for i, lock in enumerate(locks):
-            if lock >= 0:
-                shown[i] = self._task.parts[lock][counts[lock]]
-                counts[lock] += 1
-        first = text.opening(words)
-        if first is not None and locks[first] == FREE:
-            small = shown[first][:1].lower() + shown[first][1:]
-            if small in self._lowered and text.capitalise(small) == shown[first]:
-                shown[first] = small
-        inner = (left != right or left == FREE for left, right in itertools.pairwise(locks))
-        opens = self._task.opens or locks[0] == FREE
-        return Sentence(tuple(shown), tuple(locks), (opens, *inner, self._task.closes and locks[-1] != ENDING))
-
-
-def text_spans(words: Words, written: str) -> list[tuple[int, int]]:
-    """Where each word stands in the text that it was read from."""
-    places, at = [], 0
-    for word in words:
-        at = written.index(word, at)
-        places.append((at, at + len(word)))
-        at += len(word)
-    return places
+        return self._reader.read(particle)

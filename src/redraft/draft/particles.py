@@ -20,13 +20,13 @@ import numpy as np
 import torch
 
 from redraft.draft.gap_by_gap import GapByGap
-from redraft.draft.growth import (
+from redraft.draft.growth import GrowthRules
+from redraft.draft.particle import (
     IMPOSSIBLE,
     ChooseGrowth,
     GrowingParticle,
     GrowthChoice,
     GrowthOptions,
-    GrowthRules,
     TokenDist,
 )
 from redraft.draft.task import Drafted, DraftTask
