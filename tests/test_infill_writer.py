@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +11,7 @@ from redraft.errors import InputError
 from redraft.infill_writer import InfillWriter
 from redraft.models.base import Words
 from redraft.models.pack import Pack
-from redraft.recipes import RECIPES
+from redraft.recipes import RECIPES, InfillerRecipe, Overrides
 from redraft.records import record
 from redraft.sentence import Constraints, Order, num_words
 from redraft.target import penalise_repetition, prefer
@@ -43,7 +42,7 @@ class ToyInfiller(_Toy):
 
 
 def make_writer(pack: Pack, **options) -> InfillWriter:  # type: ignore[no-untyped-def]
-    recipe = replace(RECIPES["infiller"], particles=6)
+    recipe = RECIPES["infiller"].override(Overrides(particles=6))
     lowered = frozenset({"to", "us", "toward"})
     return InfillWriter(pack, recipe, ToyInfiller(3), style="News", lowered=lowered, **options)  # type: ignore[arg-type]
 
@@ -61,6 +60,17 @@ def test_drafts_meet_their_constraints_and_differ(tiny_pack: Pack) -> None:
     for drafts in make_writer(tiny_pack).write_many(INPUTS, Settings(4, num=3, seed=1)):
         assert all(draft.constraints_met for draft in drafts)
         assert len({draft.text for draft in drafts}) == len(drafts)
+
+
+def test_templates_have_a_number_of_particles_of_their_own(tiny_pack: Pack) -> None:
+    writer = InfillWriter(
+        tiny_pack, InfillerRecipe("infiller", "", particles=9, particles_of_templates=4), ToyInfiller(3), style="News"
+    )  # type: ignore[arg-type]
+    inputs = [Constraints(("to",), max_words=3), Constraints(template="to ___", max_words=3)]
+    drafts = [drafts[0] for drafts in writer.write_many(inputs, Settings(0, chains=2, seed=1))]
+    assert [len(draft.particles) for draft in drafts] == [18, 8]
+    assert "particles:18/8|" in drafts[0].signature
+    assert "particles:6|" in make_writer(tiny_pack).signature(Settings(0), 1)
 
 
 def test_rewrites_are_told(tiny_pack: Pack) -> None:

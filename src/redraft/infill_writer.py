@@ -191,9 +191,8 @@ class InfillWriter(Writer):
         self, tasks: Sequence[_Task], settings: Settings, seed: int, deadline: float, observe: Observer | None
     ) -> list[list[Draft]]:
         started = time.monotonic()
-        num = self._num(settings)
         chosen: dict[int, list[Draft]] = {}
-        for place, found in self._drafted(tasks, num, deadline):
+        for place, found in self._drafted(tasks, settings.chains, deadline):
             chosen[place] = self._finish(tasks[place], found, settings, seed, deadline)
             best = chosen[place][:1]
             if observe is not None and not all(observe(0, tasks[place].constraints.start(), one.nll) for one in best):
@@ -204,17 +203,17 @@ class InfillWriter(Writer):
             for place, task in enumerate(tasks)
         ]
 
-    def _drafted(self, tasks: Sequence[_Task], num: int, deadline: float) -> Iterator[tuple[int, Sequence[Drafted]]]:
+    def _drafted(self, tasks: Sequence[_Task], times: int, deadline: float) -> Iterator[tuple[int, Sequence[Drafted]]]:
         """Particles of each task; tried a second time where none of the first came to an end."""
-        failed = []
-        for place, found in self._drafter.draft_many([one.order(num) for one in tasks], deadline):
+        failed, orders = [], [one.order(self._num_particles(one.constraints) * times) for one in tasks]
+        for place, found in self._drafter.draft_many(orders, deadline):
             if found:
                 yield place, found
             else:
                 failed.append(place)
         for place in failed:
             is_late = time.monotonic() > deadline
-            yield place, [] if is_late else self._drafter.draft(tasks[place].order(num), deadline)
+            yield place, [] if is_late else self._drafter.draft(orders[place], deadline)
 
     def _finish(
         self, task: _Task, found: Sequence[Drafted], settings: Settings, seed: int, deadline: float
@@ -294,9 +293,8 @@ class InfillWriter(Writer):
         ]
         return tuple(sorted(particles, key=lambda one: one.nll))
 
-    def _num(self, settings: Settings) -> int:
-        """Particles for an input."""
-        return self.recipe.particles * settings.chains
+    def _num_particles(self, constraints: Constraints) -> int:
+        return self.recipe.particles if constraints.template is None else self.recipe.particles_of_templates
 
     def _score(self, constraints: Constraints, candidate: _Candidate) -> float:
         """Higher is better: how likely the sentence is, however well it answers the prompt.
@@ -334,11 +332,12 @@ class InfillWriter(Writer):
         return self._fallback.write_many([task.given], again, numbers=[task.number])[0]
 
     def signature(self, settings: Settings, seed: int) -> str:
+        numbers = [num * settings.chains for num in (self.recipe.particles, self.recipe.particles_of_templates)]
         parts = {
             "redraft": VERSION,
             "recipe": self.recipe.name,
             "pack": f"{self.pack.name}@{self.pack.fingerprint}",
-            "particles": self._num(settings),
+            "particles": "/".join(map(str, dict.fromkeys(numbers))),
             "rewrites": settings.steps,
             "style": self._style,
             "target": " + ".join([self._model.name, *(score.name for score in self._soft)]),

@@ -19,7 +19,7 @@ from redraft.sentence import Action, Constraints
 
 PULLED = "smollm2"  # the target of the default recipe, once it is pulled
 _NUM_SCORED, _CAUSAL_STEPS = 4, 10  # for a target that costs a hundred times as much as the LSTM models
-_PARTICLES, _MOST_PARTICLES = 64, 1024
+_PARTICLES, _PARTICLES_OF_TEMPLATES, _MOST_PARTICLES = 64, 32, 1024
 _BEAM = 10  # a search of a second makes a sentence of the keywords, which the steps then improve
 
 # The generators of candidates, and the orders in which their models read: the paper's FLM, BLM, FLM x BLM, and one
@@ -202,11 +202,13 @@ class InfillerRecipe(Recipe):
     """A causal model that was trained to write into gaps writes particles; the best ones are the drafts."""
 
     particles: int = _PARTICLES
+    particles_of_templates: int = _PARTICLES_OF_TEMPLATES  # fewer: the words around a blank leave less to choose from
 
     def override(self, given: Overrides) -> Self:
         """The recipe with the values that are given."""
         chosen = super().override(replace(given, particles=None))
-        return chosen if given.particles is None else replace(chosen, particles=given.particles)
+        num = given.particles
+        return chosen if num is None else replace(chosen, particles=num, particles_of_templates=num)
 
 
 CHAINS = (
