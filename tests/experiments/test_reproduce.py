@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,10 +22,11 @@ from redraft.experiments.config import ReproduceConfig
 from redraft.experiments.report import make_report
 from redraft.experiments.reproduce import ABOUT, EXPERIMENTS, Reproduction, _scores_path, reproduce
 from redraft.experiments.systems import HUMAN, UNAVAILABLE, ComparedSystem
-from redraft.models.pack import Pack, open_pack
+from redraft.models.pack import Pack, home, open_pack
 from redraft.models.pull import SOURCES, pull
 from redraft.models.xlnet.files import save_xlnet
 from redraft.recipes import recipe
+from redraft.training.ablations import ABLATIONS
 from redraft.training.parts import Additions, add_parts
 from tests.experiments.conftest import Quiet
 from tests.models.making import make_model, make_tokenizer, make_wheels, write_gguf
@@ -79,7 +81,7 @@ def test_systems_that_are_not_there_are_named(finished: Finished) -> None:
     assert done.absent["asyn-bf"] == no_start
     lacks = "pack guided has no XLNet that reads forward and no XLNet that reads backward"
     assert done.absent["x-mcmc"] == f"{UNAVAILABLE}: {lacks}"
-    assert done.absent["l-mcmc-c-third"] == "unavailable: there is no pack 'english-third'"
+    assert done.absent["l-mcmc-c-third"] == "unavailable: there is no pack 'guided-third'"
     assert done.absent["smollm2-mcmc"] == "unavailable: smollm2 was not pulled"
     assert not {"l-mcmc-c", "gbs", "gbs-plain", "cgmh"} & set(done.absent)
     (absent,) = [row for row in done.results[0].grids[0].rows if row.system == "asyn-bf"]
@@ -316,11 +318,20 @@ def test_the_experiments_are_those_of_the_paper() -> None:
     assert list(EXPERIMENTS) == [*(f"table{i}" for i in range(1, 10)), "figure2", "figure3", "figure4"]
 
 
-def test_an_ablation_takes_its_own_pack(guided_pack: Pack, tiny_pack: Pack) -> None:
-    system = ComparedSystem("x", "l-mcmc-c", pack=str(guided_pack.folder))
-    assert systems.absence(system, tiny_pack) is None
-    assert systems.absence(ComparedSystem("x", "l-mcmc-c"), tiny_pack) == "unavailable: pack tiny has no classifier"
-    assert open_pack(str(guided_pack.folder)).name == "guided"
+def test_an_ablation_takes_its_own_pack(guided_pack: Pack, tiny_pack: Pack, tmp_path: Path) -> None:
+    pack = open_pack(str(shutil.copytree(tiny_pack.folder, tmp_path / "tiny")))
+    system = ComparedSystem("x", "l-mcmc-c", ablation="half")
+    assert systems.absence(system, pack) == "unavailable: there is no pack 'tiny-half'"
+    for folder in (home() / "packs", tmp_path):  # among the packs with a name, then beside the pack of the run
+        shutil.copytree(guided_pack.folder, folder / "tiny-half")
+        assert systems.absence(system, pack) is None
+        assert systems.open_system(system, pack).pack.folder == folder / "tiny-half"
+    assert systems.absence(ComparedSystem("x", "l-mcmc-c"), pack) == "unavailable: pack tiny has no classifier"
+
+
+def test_every_ablation_of_the_data_has_a_row() -> None:
+    named = {system.ablation for system in systems.SYSTEMS.values()} - {None}
+    assert named == {one.name for one in ABLATIONS}
 
 
 def test_an_xlnet_in_the_pack_fills_its_rows(

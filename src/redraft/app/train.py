@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import click
 
+from redraft.app.train_ablations import train_ablations
 from redraft.app.train_classifier import train_classifier
 from redraft.app.train_infiller import train_infiller
 from redraft.app.train_parts import add, parts_options, print_location
@@ -35,6 +36,7 @@ def train() -> None:
 
 
 train.add_command(train_classifier)
+train.add_command(train_ablations)
 train.add_command(xlnet_lm)
 train.add_command(train_infiller)
 train.add_command(train_start_states)

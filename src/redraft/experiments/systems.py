@@ -13,7 +13,7 @@ from redraft.batch import Input
 from redraft.errors import InputError, PackError
 from redraft.evaluation.outputs import SystemOutput, output_of
 from redraft.experiments import paper_values as paper
-from redraft.models.pack import Pack, open_pack
+from redraft.models.pack import MANIFEST, Pack, open_pack
 from redraft.models.pull import SOURCES, is_pulled
 from redraft.writer import Shaping, Writer
 
@@ -27,7 +27,7 @@ class ComparedSystem:
 
     name            for ``--systems`` and in file names
     recipe          its recipe, if not of the same name
-    pack            its pack, if not that of the run: the ablations of the synthetic data differ only in the classifier
+    ablation        what its pack has after the name of the run's pack: an ablation of ``redraft train ablations``
     most_keywords   maximum number of keywords that it accepts
     open            opens a system that is not a recipe
     derive          makes its outputs from the inputs of a test set; such a system is never run
@@ -36,7 +36,7 @@ class ComparedSystem:
 
     name: str
     recipe: str | None = None
-    pack: str | None = None
+    ablation: str | None = None
     most_keywords: int | None = None
     open: Callable[[Pack], Writer] | None = None
     derive: Callable[[Sequence[Input]], list[SystemOutput]] | None = None
@@ -68,9 +68,9 @@ SYSTEMS = {
         ComparedSystem("x-mcmc-c"),
         ComparedSystem("l-mcmc-c-positions"),
         ComparedSystem("l-mcmc-c-actions"),
-        ComparedSystem("l-mcmc-c-third", "l-mcmc-c", pack="english-third"),
-        ComparedSystem("l-mcmc-c-third-masked", "l-mcmc-c", pack="english-third-masked"),
-        ComparedSystem("l-mcmc-c-third-random", "l-mcmc-c", pack="english-third-random"),
+        ComparedSystem("l-mcmc-c-third", "l-mcmc-c", ablation="third"),
+        ComparedSystem("l-mcmc-c-third-masked", "l-mcmc-c", ablation="third-masked"),
+        ComparedSystem("l-mcmc-c-third-random", "l-mcmc-c", ablation="third-random"),
         ComparedSystem("flm"),
         ComparedSystem("blm"),
         ComparedSystem("fb-lm"),
@@ -124,4 +124,8 @@ def open_system(system: ComparedSystem, pack: Pack) -> Writer:
 
 
 def _pack_of(system: ComparedSystem, pack: Pack) -> Pack:
-    return pack if system.pack is None else open_pack(system.pack)
+    if system.ablation is None:
+        return pack
+    folder = pack.folder.resolve()
+    beside = folder.with_name(f"{folder.name}-{system.ablation}")
+    return open_pack(str(beside) if (beside / MANIFEST).is_file() else beside.name)

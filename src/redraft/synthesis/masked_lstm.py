@@ -22,7 +22,7 @@ class PackMaskedLm:
     pack: str
 
     def __call__(self) -> "LstmMaskedLm":
-        pack = open_pack(self.pack)
+        pack = open_pack(self.pack).only(("forward", "backward"))  # what else the pack has does not matter
         return LstmMaskedLm(f"{pack.name}@{pack.fingerprint}", load_lstm(pack, "forward"), load_lstm(pack, "backward"))
 
 

@@ -100,10 +100,18 @@ def add_parts(base: Pack, out: Path, added: Additions, sets: SentenceSets) -> Pa
         raise
 
 
-def add_over(base: Pack, out: Path, added: Additions, sets: SentenceSets, takes: Sequence[str] | None = None) -> Pack:
+def add_over(
+    base: Pack,
+    out: Path,
+    added: Additions,
+    sets: SentenceSets,
+    takes: Sequence[str] | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Pack:
     """Write a pack to the folder ``out`` that holds only the added models and stands over another pack.
 
     It takes the other parts of its base, or only those that ``takes`` names. If they change, it cannot be opened.
+    ``about`` are entries for its card.
     """
     if added.xlnets:
         raise InputError("an XLNet takes orders from the models of a pack, so it cannot stand over one: make a copy")
@@ -114,7 +122,7 @@ def add_over(base: Pack, out: Path, added: Additions, sets: SentenceSets, takes:
     try:
         out.mkdir(parents=True, exist_ok=True)
         parts, card = _store(base, out, added, classifier, sets)
-        return write_manifest(out, out.resolve().name, parts, card, taken)
+        return write_manifest(out, out.resolve().name, parts, {**card, **(about or {})}, taken)
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
         raise
