@@ -9,7 +9,8 @@ import redraft
 
 _ROOT = Path(redraft.__file__).parent
 _LAYERS = (
-    ("errors", "extras", "version", "files", "interrupt", "checks", "numerics", "text", "phrases", "stopwords", "edit"),
+    ("errors", "extras", "version", "files", "interrupt", "checks", "numerics", "text", "stopwords", "edit"),
+    ("language", "inflect", "parts", "phrases", "locked"),
     ("sentence", "stretches", "blanks", "corpus"),
     ("models",),
     ("predict", "revise", "target", "synthesis", "evaluation"),

@@ -18,7 +18,7 @@ def told(constraints: Constraints) -> Constraints:
     """The constraints with the known lengths in the template, so that they must be kept."""
     if constraints.lengths is None or constraints.template is None:
         return constraints
-    template = replace(Template.parse(constraints.template), lengths=constraints.lengths)
+    template = Template.parse(constraints.template).with_lengths(constraints.lengths)
     return replace(constraints, template=template.written, lengths=None)
 
 
@@ -39,7 +39,7 @@ class Layout:
             raise ValueError("keywords have no layout")
         template = Template.parse(constraints.template)
         blanks = [[(None, FREE)] * (length or 0) for length in template.lengths]
-        parts = [[(word, lock) for word in part] for lock, part in enumerate(template.parts)]
+        parts = [[(word, lock) for word in part.words] for lock, part in enumerate(template.parts)]
         in_turn = (blanks, parts) if template.opens_blank else (parts, blanks)
         places: list[tuple[str | None, int]] = []
         for at in range(len(blanks) + len(parts)):

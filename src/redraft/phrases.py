@@ -4,16 +4,18 @@ import enum
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import NamedTuple
 
 from redraft import text
 from redraft.errors import ConstraintError
+from redraft.parts import Part
 
 _MAX_LOCKED = 1000  # words; far beyond any sentence, and a guard against a file given by mistake
 _MAX_LETTERS = 200  # of one word
 BLANK = "___"
-BLANKS = re.compile(r"_{3,}(?:\{([\d\s,]*)\})?")  # with the number of words that a blank holds: ___{3}
+BLANKS = re.compile(r"_{3,}(?:\{([\d\s,]*)\})?")  # with the number of words that a blank holds: ___{3} ___{2,4}
 _MOST_IN_BLANK = 1000  # words
 
 
@@ -24,29 +26,54 @@ def clean(given: str, what: str) -> str:
     return unicodedata.normalize("NFC", given)
 
 
-def parse_phrase(given: str, what: str) -> tuple[str, ...]:
-    """The words of a keyword or a phrase. An empty one, bare punctuation and blanks are refused."""
-    words = tuple(text.tokenise(clean(given, what)))
-    if not words:
+def parse_keyword(given: str, what: str) -> Part:
+    """A keyword or a phrase. An empty one, bare punctuation and blanks are refused."""
+    part = Part.of(clean(given, what), what)
+    if not part.words:
         raise ConstraintError(f"{what} is empty; give a word or a phrase")
-    if not any(text.is_word(word) for word in words):
+    if not all(any(text.is_word(word) for word in words) for words in part.realisations):
         raise ConstraintError(f"{what} {given!r} is only punctuation; give a word or a phrase")
     if BLANK in given:
         raise ConstraintError(f"{what} {given!r} has a blank; give it as a template instead")
-    return words
+    return part
+
+
+class NumWords(NamedTuple):
+    """The numbers of words that a blank may hold; ``most`` is None without a limit."""
+
+    least: int = 0
+    most: int | None = None
+
+    @property
+    def exact(self) -> int | None:
+        """The number of words, if only one is allowed."""
+        return self.most if self.least == self.most else None
+
+    @property
+    def written(self) -> str:
+        """The blank in a template."""
+        if self.most is None:
+            return BLANK
+        return f"{BLANK}{{{self.most}}}" if self.least == self.most else f"{BLANK}{{{self.least},{self.most}}}"
+
+    def plus(self, other: "NumWords") -> "NumWords":
+        """The numbers for two blanks together."""
+        if self.most is None or other.most is None:
+            return NumWords()
+        return NumWords(self.least + other.least, self.most + other.most)
 
 
 @dataclass(frozen=True)
 class Template:
     """A sentence with blanks: the known parts in order, and whether it begins or ends with a blank.
 
-    ``lengths`` are the numbers of words that the blanks hold, in order; None for any number.
+    ``blanks`` are the numbers of words that the blanks may hold, in order.
     """
 
-    parts: tuple[tuple[str, ...], ...]
+    parts: tuple[Part, ...]
     opens_blank: bool
     closes_blank: bool
-    lengths: tuple[int | None, ...]
+    blanks: tuple[NumWords, ...]
 
     @classmethod
     def parse(cls, template: str) -> "Template":
@@ -56,55 +83,78 @@ class Template:
         if not found:
             raise ConstraintError(f"the template has no blank; mark each with {BLANK}")
         edges = [0, *(edge for blank in found for edge in blank.span()), len(shown)]
-        pieces = [tuple(text.tokenise(shown[a:b])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-        lengths: list[int | None] = []
+        pieces = [_known_part(shown[a:b]) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        blanks: list[NumWords] = []
         for before, blank in zip(pieces, found, strict=False):
-            length = _length(blank)
-            if lengths and not before:
-                previous = lengths.pop()
-                length = None if previous is None or length is None else previous + length
-            lengths.append(length)
-        return cls(tuple(piece for piece in pieces if piece), not pieces[0], not pieces[-1], tuple(lengths))
+            if shown[blank.end() :].startswith("{"):
+                raise ConstraintError(f"{_shown_brace(shown, blank)}: {_HOW_MANY}")
+            num = _num_words(blank)
+            blanks.append(blanks.pop().plus(num) if blanks and before is None else num)
+        known = tuple(piece for piece in pieces if piece is not None)
+        return cls(known, pieces[0] is None, pieces[-1] is None, tuple(blanks))
+
+    @property
+    def lengths(self) -> tuple[int | None, ...]:
+        """The number of words of each blank where only one is allowed; None elsewhere."""
+        return tuple(blank.exact for blank in self.blanks)
+
+    def with_lengths(self, lengths: Sequence[int]) -> "Template":
+        """The template with a number of words for each blank."""
+        return replace(self, blanks=tuple(NumWords(length, length) for length in lengths))
 
     def takes(self, lengths: Sequence[int]) -> bool:
         """Whether there is one number of words for each blank, and none in the template itself."""
-        return len(lengths) == len(self.lengths) and not any(self.lengths)
+        return len(lengths) == len(self.blanks) and all(blank == NumWords() for blank in self.blanks)
 
     @property
     def written(self) -> str:
         """The template as text, with the numbers of words that are known."""
-        parts = [text.detokenise(part) for part in self.parts]
-        blanks = [BLANK if length is None else f"{BLANK}{{{length}}}" for length in self.lengths]
+        parts, blanks = [part.written for part in self.parts], [blank.written for blank in self.blanks]
         first, second = (blanks, parts) if self.opens_blank else (parts, blanks)
         return " ".join(one for pair in zip_longest(first, second) for one in pair if one)
 
     def occurs_in(self, words: Sequence[str]) -> bool:
-        """Whether the words are the known parts with blanks filled, each with as many words as it holds."""
-        blanks = [(length or 0, len(words) if length is None else length) for length in self.lengths]
+        """Whether the words are the known parts with blanks filled, each with as many words as it may hold."""
+        blanks = [(num.least, len(words) if num.most is None else num.most) for num in self.blanks]
         gaps = [*([] if self.opens_blank else [(0, 0)]), *blanks, *([] if self.closes_blank else [(0, 0)])]
         ends = {0}  # where the part before may end
         for (least, most), part in zip(gaps, self.parts, strict=False):
             starts = {start for end in ends for start in range(end + least, min(end + most, len(words)) + 1)}
-            ends = {start + len(part) for start in starts if _matches(words, start, part)}
+            ends = {start + len(one) for start in starts for one in part.realisations if _matches(words, start, one)}
         least, most = gaps[-1]
         return any(least <= len(words) - end <= most for end in ends)
 
 
-def _length(blank: re.Match[str]) -> int | None:
-    """The number of words that a blank holds; None for any number."""
-    given = blank[1]
-    if given is None:
+_HOW_MANY = f"the number of words of a blank is from 1 to {_MOST_IN_BLANK:,}, as in {BLANK}{{3}} or {BLANK}{{2,4}}"
+
+
+def _known_part(given: str) -> Part | None:
+    """A part of a template between blanks; None where there is none."""
+    if not given.strip():
         return None
-    if not given.strip().isdecimal() or not 1 <= int(given) <= _MOST_IN_BLANK:
-        raise ConstraintError(
-            f"{blank[0]}: the number of words of a blank is one number from 1 to {_MOST_IN_BLANK:,}, as in {BLANK}{{3}}"
-        )
-    return int(given)
+    part = Part.of(given.strip(), "the template, in")
+    if part.is_optional:
+        raise ConstraintError(f"the template: {given.strip()!r} stands alone, so it cannot be optional; leave ? out")
+    return part
 
 
-def respelled(given: Iterable[str]) -> list[tuple[str, str]]:
+def _shown_brace(template: str, blank: re.Match[str]) -> str:
+    return f"{template[blank.start() :].split()[0]}, character {blank.end() + 1} of the template"
+
+
+def _num_words(blank: re.Match[str]) -> NumWords:
+    """The numbers of words that a blank may hold."""
+    if blank[1] is None:
+        return NumWords()
+    given = [one.strip() for one in blank[1].split(",")]
+    numbers = [int(one) for one in given if one.isdecimal() and 1 <= int(one) <= _MOST_IN_BLANK]
+    if len(numbers) != len(given) or len(numbers) > 2 or numbers != sorted(numbers):
+        raise ConstraintError(f"{blank[0]}: {_HOW_MANY}")
+    return NumWords(numbers[0], numbers[-1])
+
+
+def respelled(chunks: Iterable[str]) -> list[tuple[str, str]]:
     """What was given without a space but is written with one, because it is several words here: "US$5"."""
-    chunks = (chunk for one in given for chunk in clean(one, "").split() if not BLANKS.search(chunk))
     written = [(chunk, text.detokenise(text.tokenise(chunk))) for chunk in chunks]
     return [(chunk, shown) for chunk, shown in written if " " in shown]
 
@@ -167,28 +217,45 @@ def contains(words: Sequence[str], phrase: Sequence[str]) -> bool:
     return any(tuple(words[i : i + len(phrase)]) == tuple(phrase) for i in range(len(words) - len(phrase) + 1))
 
 
-def occurs_in_order(parts: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
-    """Whether the parts occur one after the other, without overlap."""
+def occurs_in_order(parts: Iterable[Part], words: Sequence[str]) -> bool:
+    """Whether the required parts occur one after the other, without overlap."""
     at = 0
     for part in parts:
-        places = range(at, len(words) - len(part) + 1)
-        at = next((i for i in places if _matches(words, i, part)), -1)
-        if at < 0:
-            return False
-        at += len(part)
+        if not part.is_optional:
+            ends = (end for start, end in occurrences(part, words) if start >= at)
+            if (first := min(ends, default=None)) is None:
+                return False
+            at = first
     return True
 
 
-def occurs_in_any_order(parts: Sequence[Sequence[str]], words: Sequence[str]) -> bool:
-    """Whether each part occurs, without overlap. The longest part is placed first, in the leftmost free place."""
-    taken: set[int] = set()
-    for part in sorted(parts, key=len, reverse=True):
-        spans = (range(i, i + len(part)) for i in range(len(words) - len(part) + 1) if _matches(words, i, part))
-        span = next((s for s in spans if taken.isdisjoint(s)), None)
-        if span is None:
-            return False
-        taken.update(span)
-    return True
+def occurs_in_any_order(parts: Iterable[Part], words: Sequence[str]) -> bool:
+    """Whether each required part occurs, without overlap. The longest part is placed first."""
+    required = sorted((part for part in parts if not part.is_optional), key=lambda part: -len(part.words))
+    found = [occurrences(part, words) for part in required]
+
+    def can_place(number: int, taken: frozenset[int], after: int) -> bool:
+        """Whether the parts from a number on can be placed; ``after`` orders equal parts, which spares tries."""
+        if number == len(required):
+            return True
+        is_repeated = number > 0 and required[number] == required[number - 1]
+        for start, end in found[number]:
+            place = frozenset(range(start, end))
+            if (not is_repeated or start >= after) and not place & taken and can_place(number + 1, taken | place, end):
+                return True
+        return False
+
+    return all(found) and can_place(0, frozenset(), 0)
+
+
+def occurrences(part: Part, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Where a part begins and ends in the words, whatever its realisation."""
+    return sorted(
+        (start, start + len(one))
+        for one in part.realisations
+        for start in range(len(words) - len(one) + 1)
+        if _matches(words, start, one)
+    )
 
 
 def _matches(words: Sequence[str], at: int, phrase: Sequence[str]) -> bool:

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from redraft.errors import InputError
+from redraft.language import from_json
 from redraft.sentence import Constraints, Order
 
 if TYPE_CHECKING:
     from redraft.drafts import Draft
 
-_TEXTS = ("keywords", "ban", "endings")
+_TEXTS = ("ban", "endings")
 _NUMBERS = ("min_words", "max_words")
 _ABOUT = ("id", "reference", "references")  # copied from an input to its result; the writer does not use them
-_KEYS = ("template", "lengths", "order", *_TEXTS, *_NUMBERS, *_ABOUT)
+_KEYS = ("template", "lengths", "order", "keywords", *_TEXTS, *_NUMBERS, *_ABOUT)
 
 
 def constraints_of(given: Mapping[str, Any]) -> Constraints:
@@ -23,6 +24,8 @@ def constraints_of(given: Mapping[str, Any]) -> Constraints:
     for key in _TEXTS:
         if given.get(key) is not None:
             fields[key] = _texts(key, given[key])
+    if given.get("keywords") is not None:
+        fields["keywords"] = _keywords(given["keywords"])
     for key in _NUMBERS:
         if given.get(key) is not None:
             fields[key] = _count(key, given[key])
@@ -49,6 +52,13 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise InputError(f"{key} must be a list of strings, not {value!r}")
     return tuple(value)
+
+
+def _keywords(value: Any) -> tuple[str, ...]:
+    """Keywords as texts; objects such as {"any_of": [...]} are written in the language of redraft.language."""
+    if not isinstance(value, list) or not all(isinstance(item, str | dict) for item in value):
+        raise InputError(f"keywords must be a list of strings, not {value!r}")
+    return tuple(from_json(item, f"keyword {number}") for number, item in enumerate(value, 1))
 
 
 def record(draft: "Draft", *, trace: bool) -> dict[str, Any]:

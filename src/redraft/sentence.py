@@ -6,9 +6,10 @@ closed. Writing with keywords and filling a template are the same task: only the
 
 import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,108 +17,30 @@ from redraft import checks, text
 from redraft.edit import Action as Action
 from redraft.edit import Edit as Edit
 from redraft.errors import ConstraintError
+from redraft.language import from_json
+from redraft.locked import ENDING as ENDING
+from redraft.locked import FREE as FREE
+from redraft.locked import Sentence as Sentence
+from redraft.parts import Part as Part
 from redraft.phrases import BLANK as BLANK
-from redraft.phrases import Order as Order
-from redraft.phrases import Template as Template
 from redraft.phrases import (
+    NumWords,
     check_ending,
     check_size,
     lowered,
     occurs_in_any_order,
     occurs_in_order,
-    parse_phrase,
+    parse_keyword,
     respelled,
 )
+from redraft.phrases import Order as Order
+from redraft.phrases import Template as Template
 from redraft.phrases import clean as clean
 from redraft.phrases import contains as contains
 from redraft.phrases import num_words as num_words
 
 _CLAUSE_ENDS = (".", "?", "!")
-FREE = -1  # the lock of a word that no constraint holds; the words of a constraint have its index
-ENDING = -2  # the lock of the last word where the constraints say how a sentence may end
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """Words with their locks and gaps. ``open_gaps[i]`` is the gap before word i; the last one is the end."""
-
-    words: tuple[str, ...]
-    locks: tuple[int, ...]
-    open_gaps: tuple[bool, ...]
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    @property
-    def text(self) -> str:
-        return text.render(self.words)
-
-    @property
-    def num_empty_gaps(self) -> int:
-        """Open gaps without a free word next to them: the blanks of a template that are still empty."""
-        beside = zip((None, *self.locks), (*self.locks, None), strict=True)
-        return sum(is_open and FREE not in locks for is_open, locks in zip(self.open_gaps, beside, strict=True))
-
-    def span(self, action: Action, position: int) -> tuple[int, int]:
-        """Start and end of the words that an action at a position replaces."""
-        if action is Action.SWAP:
-            first, _, _, last = self._swapped(position)
-            return first, last
-        return position, position + (action is not Action.INSERT)
-
-    def filling(self, edit: Edit) -> tuple[str, ...]:
-        """The words that an edit puts in place of the span."""
-        if edit.action is Action.SWAP:
-            a, b, c, d = self._swapped(edit.position)
-            return self.words[c:d] + self.words[b:c] + self.words[a:b]
-        return () if edit.word is None else (edit.word,)
-
-    def apply(self, edit: Edit) -> "Sentence":
-        """The sentence after an edit. Refuses to touch a locked word or a closed gap."""
-        start, end = self.span(edit.action, edit.position)
-        locks: tuple[int, ...]
-        gaps: tuple[bool, ...]  # before each new word, and after the last
-        if edit.action is Action.INSERT:
-            if not self.open_gaps[start]:
-                raise ValueError(f"gap {start} of {self.words} is closed")
-            locks, gaps = (FREE,), (True, True)
-        elif edit.action is Action.SWAP:
-            a, b, c, d = self._swapped(start)
-            locks = self.locks[c:d] + self.locks[b:c] + self.locks[a:b]
-            inner = (left != right or left == FREE for left, right in itertools.pairwise(locks))
-            gaps = (self.open_gaps[a], *inner, self.open_gaps[d])
-        elif self.locks[start] != FREE and (edit.action, self.locks[start]) != (Action.REPLACE, ENDING):
-            raise ValueError(f"word {start} of {self.words} is locked")
-        elif edit.action is Action.REPLACE:
-            locks, gaps = (self.locks[start],), self.open_gaps[start : start + 2]
-        else:
-            locks, gaps = (), (True,)
-        return Sentence(
-            self.words[:start] + self.filling(edit) + self.words[end:],
-            self.locks[:start] + locks + self.locks[end:],
-            self.open_gaps[:start] + gaps + self.open_gaps[end + 1 :],
-        )
-
-    def can_swap(self, position: int) -> bool:
-        """Whether two free words meet here, or a keyword starts here and another one follows it."""
-        here, following = self.locks[position], self.locks[position + 1 :]
-        if here == FREE:
-            return following[:1] == (FREE,)
-        starts = position == 0 or self.locks[position - 1] != here
-        return here >= 0 and starts and any(lock not in (here, FREE, ENDING) for lock in following)
-
-    def _swapped(self, position: int) -> tuple[int, int, int, int]:
-        """Start and end of the two spans that change places."""
-        if not self.can_swap(position):
-            raise ValueError(f"nothing can be swapped at {position} of {self.words}")
-        if self.locks[position] == FREE:
-            return position, position + 1, position + 1, position + 2
-        end = self._end_of_lock(position)
-        start = next(i for i in range(end, len(self)) if self.locks[i] >= 0)
-        return position, end, start, self._end_of_lock(start)
-
-    def _end_of_lock(self, start: int) -> int:
-        return next((i for i in range(start, len(self)) if self.locks[i] != self.locks[start]), len(self))
+Keyword = str | Mapping[str, Any]  # in the language of redraft.language, or as a JSON object
 
 
 @dataclass(frozen=True, init=False)
@@ -135,8 +58,10 @@ class Constraints:
         True
 
     Attributes:
-        keywords: Words or phrases. Each is kept verbatim, and the words of a phrase stay together.
-        template: Text with blanks (``___``). Each blank is filled with any number of words, ``___{3}`` with three.
+        keywords: Words or phrases. The words of a phrase stay together. ``run~`` is any form of a word, ``car|bus``
+            one of several, ``?word`` is welcome but not required; any other text is kept verbatim.
+        template: Text with blanks (``___``). Each blank is filled with any number of words, ``___{3}`` with three,
+            ``___{2,4}`` with two to four.
         lengths: The number of words of each blank, for recipes that need to know it; the others ignore it.
         order: "given" or "any": whether the keywords must keep their order.
         ban: Words or phrases that must not occur, in upper or lower case.
@@ -158,7 +83,7 @@ class Constraints:
 
     def __init__(
         self,
-        keywords: Sequence[str] = (),
+        keywords: Sequence[Keyword] = (),
         template: str | None = None,
         order: Order | str = Order.GIVEN,
         ban: Sequence[str] = (),
@@ -178,7 +103,7 @@ class Constraints:
             if count is not None:
                 checks.check_count(name, count, least, ConstraintError)
         fields = {
-            "keywords": checks.texts("keywords", keywords, ConstraintError),
+            "keywords": keyword_texts(keywords),
             "template": template,
             "order": Order.of(order),
             "ban": checks.texts("banned words", ban, ConstraintError),
@@ -199,6 +124,8 @@ class Constraints:
             raise ConstraintError("nothing to write about: give at least one keyword, or a template with a blank")
         if self.lengths is not None and not (self._template and self._template.takes(self.lengths)):
             raise ConstraintError("lengths are numbers of words: one for each blank of a template that has none itself")
+        if all(part.is_optional for part in self.parts) and self.parts:
+            raise ConstraintError("every keyword is optional; leave out the ? of at least one")
         check_size(self.locked_words)
         for ending in self.endings:
             check_ending(ending)
@@ -214,9 +141,6 @@ class Constraints:
             raise ConstraintError(
                 f"the minimum of {self.min_words} words does not fit: with punctuation at most {self.limit} are allowed"
             )
-        for banned, phrase in zip(self.ban, self._banned_phrases, strict=True):
-            if any(contains(lowered(part), phrase) for part in self._parts):
-                raise ConstraintError(f"{banned!r} is banned and required at the same time")
 
     @property
     def banned(self) -> tuple[str, ...]:
@@ -229,15 +153,31 @@ class Constraints:
         return None if self.template is None else Template.parse(self.template)
 
     @cached_property
-    def _parts(self) -> tuple[tuple[str, ...], ...]:
-        """The locked spans of words."""
+    def parts(self) -> tuple[Part, ...]:
+        """What must occur, without the realisations that are banned."""
         if self._template is not None:
-            return self._template.parts
-        return tuple(parse_phrase(keyword, f"keyword {i}") for i, keyword in enumerate(self.keywords, 1))
+            given = self._template.parts
+        else:
+            given = tuple(parse_keyword(keyword, f"keyword {i}") for i, keyword in enumerate(self.keywords, 1))
+        return tuple(map(self._not_banned, given))
+
+    def _not_banned(self, part: Part) -> Part:
+        for banned, phrase in zip(self.ban, self._banned_phrases, strict=True):
+            left = part.only(lambda words, phrase=phrase: not contains(lowered(words), phrase))  # type: ignore[misc]
+            if not left.realisations or (left != part and not part.has_lemmas):
+                raise ConstraintError(f"{banned!r} is banned and required at the same time")
+            part = left
+        return part
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether a part may be written in several ways or left out."""
+        return not all(part.is_plain for part in self.parts)
 
     @property
     def locked_words(self) -> tuple[str, ...]:
-        return tuple(itertools.chain.from_iterable(self._parts))
+        """The words of the required parts, each in its first realisation."""
+        return tuple(itertools.chain.from_iterable(part.words for part in self.parts if not part.is_optional))
 
     @cached_property
     def _banned_phrases(self) -> tuple[tuple[str, ...], ...]:
@@ -268,19 +208,29 @@ class Constraints:
     @property
     def fixes_lengths(self) -> bool:
         """Whether the template says how many words a blank holds. An ending that is not given is one of them."""
-        return self._template is not None and any(self._template.lengths)
+        return self._template is not None and any(blank.most is not None for blank in self._template.blanks)
+
+    @property
+    def _blanks(self) -> tuple[NumWords, ...]:
+        return (NumWords(),) if self._template is None else self._template.blanks
+
+    def _num_given(self, choose: Callable[[Iterable[int]], int]) -> int:
+        """The number of given words, by the shortest or the longest realisations."""
+        return sum(choose(map(len, part.realisations)) for part in self.parts if not part.is_optional)
 
     @property
     def _least(self) -> int:
-        lengths = (None,) if self._template is None else self._template.lengths
-        return len(self.locked_words) + sum(filter(None, lengths)) + (self.has_ending and lengths[-1] is None)
+        blanks = self._blanks
+        return self._num_given(min) + sum(num.least for num in blanks) + (self.has_ending and not blanks[-1].least)
 
     @property
     def limit(self) -> int:
         """Maximum number of words, counting punctuation."""
-        if self._template is not None and all(self._template.lengths):
-            return self._least
-        return self.max_words if self.max_words is not None else max(25, self._least + 10, (self.min_words or 0) + 10)
+        blanks = self._blanks
+        most = self._num_given(max) + sum(num.most or 0 for num in blanks) + (self.has_ending and not blanks[-1].least)
+        if all(num.most is not None for num in blanks):
+            return most if self.max_words is None else min(most, self.max_words)
+        return self.max_words if self.max_words is not None else max(25, most + 10, (self.min_words or 0) + 10)
 
     @property
     def _most(self) -> int:
@@ -298,7 +248,7 @@ class Constraints:
     @property
     def respelled(self) -> list[tuple[str, str]]:
         """Given text that is written with a space added, because it is several words here, such as "US$5"."""
-        return respelled((*self.keywords, self.template or ""))
+        return respelled(chunk for part in self.parts for chunk in part.given_chunks)
 
     def start(self, rng: np.random.Generator | None = None) -> Sentence:
         """Return the shortest draft: the locked words alone. With ``rng``, keywords in any order are shuffled.
@@ -309,7 +259,7 @@ class Constraints:
         """
         if self.fixes_lengths:
             raise ConstraintError("this recipe fills blanks with any number of words; leave the number of ___{3} out")
-        spans = list(enumerate(self._parts))
+        spans = [(index, part.words) for index, part in enumerate(self.parts) if not part.is_optional]
         if rng is not None and self.order is Order.ANY and self._template is None:
             spans = [spans[i] for i in rng.permutation(len(spans))]
         words: list[str] = []
@@ -376,7 +326,7 @@ class Constraints:
     def _has_given_words(self, shown: Sequence[str]) -> bool:
         if self._template is not None:
             return self._template.occurs_in(shown)
-        return (occurs_in_any_order if self.order is Order.ANY else occurs_in_order)(self._parts, shown)
+        return (occurs_in_any_order if self.order is Order.ANY else occurs_in_order)(self.parts, shown)
 
     def unmet(self, words: Sequence[str]) -> list[str]:
         """List the constraints that a finished sentence does not meet, in words; empty if all are met.
@@ -397,3 +347,12 @@ class Constraints:
         if self.has_ending and (not words or words[-1] not in self.endings):
             failed.append(f"an ending of {' '.join(self.endings)}")
         return failed
+
+
+def keyword_texts(keywords: object) -> tuple[str, ...]:
+    """Keywords as texts, also those that are given as JSON objects."""
+    if isinstance(keywords, Sequence) and not isinstance(keywords, str):
+        keywords = [
+            from_json(one, f"keyword {i}") if isinstance(one, Mapping) else one for i, one in enumerate(keywords, 1)
+        ]
+    return checks.texts("keywords", keywords, ConstraintError)

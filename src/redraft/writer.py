@@ -9,13 +9,13 @@ from typing import Any, Self, overload
 
 from redraft import checks, text
 from redraft.drafts import Draft, Observer, Settings
-from redraft.errors import ConstraintError, InputError
+from redraft.errors import InputError
 from redraft.models.pack import Pack
 from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.heat_map import Explanation, explain
 from redraft.recipes import Overrides, Recipe, refusal_of_lengths
 from redraft.sampling import BURN_IN, THIN, Samples
-from redraft.sentence import Constraints, Order, clean
+from redraft.sentence import Constraints, Keyword, Order, clean, keyword_texts
 from redraft.target import SoftScore
 
 Reopen = tuple[Callable[..., "Writer"], Mapping[str, Any]]  # a function and its keyword arguments
@@ -104,7 +104,7 @@ class Writer(ABC):
     @overload
     def generate(
         self,
-        *keywords: str | Sequence[str],
+        *keywords: Keyword | Sequence[Keyword],
         order: Order | str = ...,
         ban: str | Sequence[str] = ...,
         min_words: int | None = ...,
@@ -121,7 +121,7 @@ class Writer(ABC):
     @overload
     def generate(
         self,
-        *keywords: str | Sequence[str],
+        *keywords: Keyword | Sequence[Keyword],
         order: Order | str = ...,
         ban: str | Sequence[str] = ...,
         min_words: int | None = ...,
@@ -137,7 +137,7 @@ class Writer(ABC):
 
     def generate(
         self,
-        *keywords: str | Sequence[str],
+        *keywords: Keyword | Sequence[Keyword],
         order: Order | str = Order.GIVEN,
         ban: str | Sequence[str] = (),
         min_words: int | None = None,
@@ -380,13 +380,13 @@ def _settings(settings: Settings | None, **given: Any) -> Settings:
     return replace(settings or Settings(), **{name: value for name, value in given.items() if value is not None})
 
 
-def _flat(keywords: Sequence[str | Sequence[str]]) -> Iterator[str]:
+def _flat(keywords: Sequence[Keyword | Sequence[Keyword]]) -> Iterator[Keyword]:
     """Keywords that were given one by one, in lists, or both ways."""
     for given in keywords:
-        if isinstance(given, str):
+        if isinstance(given, str | Mapping):
             yield given
         else:
-            yield from checks.texts("keywords", given, ConstraintError)
+            yield from keyword_texts(given)
 
 
 def _several(words: str | Sequence[str]) -> Sequence[str]:

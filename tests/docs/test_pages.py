@@ -13,7 +13,7 @@ from redraft.app.cli import cli
 from tests.docs.pages import PAGES, ROOT, anchors, blocks, links
 
 _DOCS, _SOURCES = ROOT / "docs", ROOT / "src" / "redraft"
-_RUN = [_DOCS / "tutorial.md", *sorted((_DOCS / "how-to").glob("*.md"))]
+_RUN = [_DOCS / "tutorial.md", _DOCS / "constraints.md", *sorted((_DOCS / "how-to").glob("*.md"))]
 
 
 def _name(page: Path) -> str:

@@ -8,8 +8,9 @@ from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
-from redraft.evaluation.captions import captions, cider_d, coverage_forms, forms, rouge_l
+from redraft.evaluation.captions import captions, cider_d, coverage_forms, rouge_l
 from redraft.evaluation.metric import Bootstrap
+from redraft.inflect import family
 from redraft.sentence import Constraints
 from tests.evaluation.making import sentences
 
@@ -70,11 +71,11 @@ def test_bleu_interval_is_from_summed_statistics():
     assert "refs:1|case:lower|tok:redraft|reflen:closest|" in figure.signature
 
 
-def test_forms():
-    assert {"sew", "sews", "sewed", "sewn", "sewing"} <= forms("sew")
-    assert {"city", "cities"} <= forms("Cities")
-    assert {"blorp", "blorps", "blorping"} <= forms("blorp")  # no dictionary knows it
-    assert "cut" not in forms("cat")
+def test_family():
+    assert {"sew", "sews", "sewed", "sewn", "sewing"} <= family("sew")
+    assert {"city", "cities"} <= family("Cities")
+    assert {"blorp", "blorps", "blorping"} <= family("blorp")  # no dictionary knows it
+    assert "cut" not in family("cat")
 
 
 def test_coverage_of_forms_by_hand():

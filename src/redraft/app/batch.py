@@ -17,10 +17,11 @@ from redraft.app.options import Options
 from redraft.batch import Input, key_of
 from redraft.errors import InputError, RedraftError
 from redraft.interrupt import stop_on_interrupt
+from redraft.language import split_line
 from redraft.records import constraints_of
 from redraft.sentence import BLANK, Constraints
 
-_WORD_OR_PHRASE = re.compile(r'"([^"]+)"|(\S+)')
+_ARRAY = re.compile(r'\s*\[\s*["{\]]')
 
 
 def run_batch(options: Options) -> None:
@@ -94,6 +95,8 @@ def parse_lines(
 
 def parse_line(number: int, line: str, defaults: dict[str, Any]) -> Input:
     """Parse a JSON object, a template, or words with phrases in double quotes."""
+    if _ARRAY.match(line):
+        raise InputError('an array is no input; write {"keywords": [...]}, or the words with spaces between them')
     if line.lstrip().startswith("{"):
         try:
             given = json.loads(line)
@@ -102,7 +105,7 @@ def parse_line(number: int, line: str, defaults: dict[str, Any]) -> Input:
     elif BLANK in line:
         given = {"template": line.strip()}
     else:
-        given = {"keywords": [phrase or word for phrase, word in _WORD_OR_PHRASE.findall(line)]}
+        given = {"keywords": split_line(line)}
     whole = {**defaults, **given}
     try:
         json.dumps(whole, ensure_ascii=False).encode()

@@ -4,16 +4,14 @@ BLEU-4, ROUGE-L and CIDEr-D are those of pycocoevalcap, on redraft's lowercased 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from redraft import text
 from redraft.evaluation.metric import Metric, mean, share
 from redraft.evaluation.ngrams import Ngram, WordSequence, ngram_counts
-from redraft.extras import extra
+from redraft.inflect import VERSION, family
 from redraft.numerics import Array
 from redraft.sentence import Constraints
 
@@ -39,13 +37,10 @@ def captions(outputs: Sequence[WordSequence], references: Sequence[Sequence[Word
 
 def coverage_forms(outputs: Sequence[WordSequence], constraints: Sequence[Constraints]) -> list[Metric]:
     """Percent of keywords that occur in any inflected form, and of outputs with all of them; empty without keywords."""
-    with extra("eval"):
-        from lemminflect import __version__  # type: ignore[import-untyped]
-
     if not any(one.keywords for one in constraints):
         return []
-    found = [_found_forms(_lower(words), one.keywords) for words, one in zip(outputs, constraints, strict=True)]
-    settings = {"match": "any-form", "order": "any", "case": "lower", "lemminflect": __version__}
+    found = [_found_forms(_lower(words), one) for words, one in zip(outputs, constraints, strict=True)]
+    settings = {"match": "any-form", "order": "any", "case": "lower", "lemminflect": VERSION}
     hits, wholes = [100.0 * sum(flags) for flags in found], [float(len(flags)) for flags in found]
     return [
         share("coverage_forms", "%", hits, wholes, **settings),
@@ -140,33 +135,21 @@ def _common_length(first: WordSequence, second: WordSequence) -> int:
     return lengths[-1]
 
 
-def _found_forms(words: WordSequence, keywords: Iterable[str]) -> list[bool]:
-    """Whether each keyword occurs in an inflected form; for a phrase, each of its words in a row."""
-    wanted = [[forms(word) for word in text.tokenise(keyword)] for keyword in keywords]
+def _found_forms(words: WordSequence, constraints: Constraints) -> list[bool]:
+    """Whether each required keyword occurs in an inflected form; for a phrase, each of its words in a row."""
+    if constraints.template is not None:
+        return []
     return [
-        any(
-            all(word in allowed for word, allowed in zip(words[i:], run, strict=False))
-            for i in range(len(words) - len(run) + 1)
-        )
-        for run in wanted
+        any(_occurs([family(word) for word in one], words) for one in part.realisations)
+        for part in constraints.parts
+        if not part.is_optional
     ]
 
 
-@lru_cache(maxsize=1 << 16)
-def forms(word: str) -> frozenset[str]:
-    """The lowercased word with all inflected forms of all its possible lemmas."""
-    with extra("eval"):
-        from lemminflect import getAllInflections, getAllInflectionsOOV, getAllLemmas
-
-    own = word.lower()
-    lemmas = {own, *(lemma for several in getAllLemmas(own).values() for lemma in several)}
-    found = {own, *lemmas}
-    for lemma in lemmas:
-        known = getAllInflections(lemma)
-        # Not in the dictionary: inflect by rule, as a noun and as a verb.
-        tables = [known] if known else [getAllInflectionsOOV(lemma, kind) for kind in ("NOUN", "VERB")]
-        found |= {form.lower() for table in tables for several in table.values() for form in several}
-    return frozenset(found)
+def _occurs(run: Sequence[frozenset[str]], words: WordSequence) -> bool:
+    """Whether the words have a run of words from these sets."""
+    starts = range(len(words) - len(run) + 1)
+    return any(all(word in allowed for word, allowed in zip(words[i:], run, strict=False)) for i in starts)
 
 
 def _orders() -> range:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from redraft import text
 from redraft.evaluation.metric import Metric, mean, share
 from redraft.evaluation.ngrams import WordSequence
-from redraft.sentence import BLANK, Constraints, Template
+from redraft.phrases import occurrences
+from redraft.sentence import Constraints
 
 _NO_LIMIT = 1_000_000  # words
 
@@ -26,19 +27,9 @@ def coverage(outputs: Sequence[WordSequence], constraints: Sequence[Constraints]
 
 
 def found_spans(words: WordSequence, constraints: Constraints) -> list[bool]:
-    """Whether each keyword, or each known part of the template, occurs at all."""
-    return [_anywhere(span).met_by(words) for span in _spans(constraints)]
-
-
-def _spans(constraints: Constraints) -> list[str]:
-    if constraints.template is None:
-        return list(constraints.keywords)
-    return [text.detokenise(part) for part in Template.parse(constraints.template).parts]
-
-
-def _anywhere(span: str) -> Constraints:
-    # A template rather than a keyword, since a known part may be only punctuation.
-    return Constraints(template=f"{BLANK} {span} {BLANK}", endings=(), max_words=_NO_LIMIT)
+    """Whether each required keyword, or each known part of the template, occurs at all, in any of its realisations."""
+    shown = text.surface(words)
+    return [bool(occurrences(part, shown)) for part in constraints.parts if not part.is_optional]
 
 
 def _given_words_only(constraints: Constraints) -> Constraints:
