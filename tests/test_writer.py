@@ -1,8 +1,12 @@
 import itertools
+import json
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import redraft
+from redraft.app.cli import cli
 from redraft.errors import ConstraintError, InputError, PackError
 from redraft.models.pack import Pack
 from redraft.sentence import Constraints, num_words
@@ -120,3 +124,51 @@ def test_a_checkpoint_is_what_a_shorter_run_gives(writer: Writer) -> None:
     shorter = [writer.write(Constraints(("dog", "sea")), Settings(steps, seed=3))[0] for steps in checkpoints]
     assert [(one.steps, one.text, one.nll) for one in draft.earlier] == [(s.steps, s.text, s.nll) for s in shorter]
     assert draft.signature == shorter[-1].signature
+
+
+def test_a_pass_is_as_many_steps_as_words_are_missing(writer: Writer) -> None:
+    lengths = [(2,), (3, 1), (1,)]
+    templates = ["the dog ___ the ball .", "___ finds ___ .", "a child likes ___"]
+    told = [Constraints(template=one, lengths=some) for one, some in zip(templates, lengths, strict=True)]
+    together = writer.write_many(told, Settings(passes=4, seed=2))
+    for number, (template, some, (draft,)) in enumerate(zip(templates, lengths, together, strict=True)):
+        steps = Settings(4 * sum(some), seed=2)
+        (alone,) = writer.write_many([Constraints(template=template)], steps, numbers=[number])[0]
+        assert (draft.text, draft.steps) == (alone.text, 4 * sum(some))
+        assert [step.words for step in draft.trace] == [step.words for step in alone.trace]
+        assert "steps:4 passes" in draft.signature
+        assert writer.matches_signature(draft.signature, Settings(passes=4))
+        assert not writer.matches_signature(draft.signature, Settings(passes=5))
+        assert not writer.matches_signature(draft.signature, Settings(4))
+    (none,) = writer.write(told[0], Settings(passes=0, seed=2))
+    assert none.words == ("the", "dog", "the", "ball", ".")
+
+
+def test_passes_over_unknown_lengths_are_refused(writer: Writer, tiny_pack: Pack) -> None:
+    known = Constraints(template="the dog ___ .", lengths=(2,))
+    for unknown in (Constraints(template="the dog ___ ."), Constraints(["dog"])):
+        with pytest.raises(ConstraintError, match="give a template with lengths, or a number of steps instead"):
+            writer.write_many([known, unknown], Settings(passes=3))
+    with pytest.raises(InputError, match="give a number of steps or of passes, not both"):
+        Settings(steps=3, passes=3)
+    with pytest.raises(InputError, match="passes must be"):
+        Settings(passes=-1)
+    with pytest.raises(InputError, match="recipe gbs makes no passes over blanks; recipes that do: l-mcmc-c"):
+        redraft.load(tiny_pack, "gbs").write(known, Settings(passes=3))
+    gibbs = redraft.load(tiny_pack, "bayesian-mcmc")  # whose steps are passes
+    one, other = (gibbs.write(known, settings)[0] for settings in (Settings(3, seed=1), Settings(passes=3, seed=1)))
+    assert (one.text, one.signature) == (other.text, other.signature)
+
+
+def test_passes_on_the_command_line(tiny_pack: Pack, tmp_path: Path) -> None:
+    lines = [{"template": "the dog ___ .", "lengths": [2]}, {"template": "the dog ___ ."}]
+    (tmp_path / "inputs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    arguments = ["infill", "--pack", str(tiny_pack.folder), "--recipe", "l-mcmc", "--passes", "3", "--seed", "1"]
+    done = CliRunner().invoke(cli, [*arguments, "--input", str(tmp_path / "inputs.jsonl")])
+    assert done.exit_code == 2
+    assert "line 2" in done.stderr
+    assert "a number of steps instead of passes" in done.stderr
+    (draft,) = map(json.loads, done.stdout.splitlines())
+    assert draft["steps"] == 6
+    both = CliRunner().invoke(cli, [*arguments, "--steps", "3", "--input", str(tmp_path / "inputs.jsonl")])
+    assert isinstance(both.exception, InputError)

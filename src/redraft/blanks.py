@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from redraft import text
+from redraft.errors import ConstraintError
 from redraft.sentence import ENDING, FREE, Constraints, Sentence, Template
 
 
@@ -12,6 +13,16 @@ def knows_lengths(constraints: Constraints) -> bool:
     if constraints.template is None:
         return False
     return constraints.lengths is not None or all(Template.parse(constraints.template).lengths)
+
+
+def num_missing(constraints: Constraints) -> int:
+    """The number of words that are missing in a template whose lengths are known: the steps of a pass."""
+    if constraints.template is None or not knows_lengths(constraints):
+        raise ConstraintError(
+            "a pass over the blanks is as many steps as words are missing: give a template with lengths, or a number "
+            "of steps instead of passes"
+        )
+    return sum(constraints.lengths or filter(None, Template.parse(constraints.template).lengths))
 
 
 def told(constraints: Constraints) -> Constraints:

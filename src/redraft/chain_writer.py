@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from redraft.blanks import num_missing
 from redraft.draft.grid_beam import GridBeam
 from redraft.drafts import Draft, Earlier, Observer, Settings
 from redraft.errors import InputError
@@ -66,6 +67,13 @@ class Track:
 _Continues = Callable[[int, Sequence[Track]], bool]
 
 
+def steps_for(settings: Settings, constraints: Constraints) -> int:
+    """The number of steps of a chain: that of the settings, or what its passes amount to."""
+    if settings.passes is None:
+        return settings.steps or 0
+    return settings.passes * num_missing(constraints)
+
+
 def _walk(
     sampler: Sampler,
     chains: Sequence[Chain],
@@ -75,11 +83,13 @@ def _walk(
     continues: _Continues,
 ) -> None:
     """Advance chains by the steps of the settings, and keep track of them."""
+    limits = [steps_for(settings, chain.constraints) for chain in chains]
     for track, state in zip(tracks, states, strict=True):
         track.start = state.sentence
         track.visit(state)
     moving = list(range(len(chains)))
-    for step in range(settings.steps or 0):
+    for step in range(max(limits, default=0)):
+        moving = [i for i in moving if step < limits[i]]
         if settings.until_settled:
             settled = sampler.is_settled([chains[i] for i in moving], [states[i] for i in moving])
             moving = [i for i, is_settled in zip(moving, settled, strict=True) if not is_settled]
@@ -127,6 +137,8 @@ class ChainWriter(Writer):
         if not inputs:
             return []
         settings = self.complete(settings or Settings())
+        for constraints in inputs:
+            steps_for(settings, constraints)
         if settings.until_settled and not self.sampler.can_settle:
             raise InputError(
                 f"recipe {self.recipe.name} has no classifier that could end a chain; use l-mcmc-c, x-mcmc-c or "
@@ -161,7 +173,8 @@ class ChainWriter(Writer):
 
     def complete(self, settings: Settings) -> Settings:
         """The settings, with the recipe's number of steps if none is given."""
-        return settings if settings.steps is not None else replace(settings, steps=self.recipe.steps)
+        has_end = settings.steps is not None or settings.passes is not None
+        return settings if has_end else replace(settings, steps=self.recipe.steps)
 
     def at_temperature(self, temperature: float) -> "ChainWriter":
         """The same writer at another temperature."""
@@ -189,7 +202,8 @@ class ChainWriter(Writer):
         )
 
     def _num_steps(self, settings: Settings) -> str:
-        return f"{settings.steps} after beam {self._drafter.width}" if self._drafter else f"{settings.steps}"
+        steps = f"{settings.steps}" if settings.passes is None else f"{settings.passes} passes"
+        return f"{steps} after beam {self._drafter.width}" if self._drafter else steps
 
     @property
     def _num_candidates(self) -> str:

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from redraft import checks, text
+from redraft.errors import InputError
 from redraft.revise.rewrite import Rewrite
 from redraft.sampler import Revision
 from redraft.sentence import Sentence
@@ -30,6 +31,8 @@ class Settings:
         time_limit: Seconds per input; inputs that are written together share the total.
         checkpoints: Steps after which the best draft so far is kept as well. They do not change the draws.
         until_settled: End a chain once its draft is complete and the classifier would copy every word of it.
+        passes: Number of passes over the blanks, instead of steps. A pass is as many steps as words are missing, so the
+            input must have ``lengths``. Nothing else about the lengths is used.
     """
 
     steps: int | None = None
@@ -39,10 +42,15 @@ class Settings:
     time_limit: float | None = None
     checkpoints: tuple[int, ...] = ()
     until_settled: bool = False
+    passes: int | None = None
 
     def __post_init__(self) -> None:
         if self.steps is not None:
             checks.check_count("steps", self.steps, 0)
+        if self.passes is not None:
+            checks.check_count("passes", self.passes, 0)
+            if self.steps is not None:
+                raise InputError("give a number of steps or of passes, not both")
         checks.check_count("chains", self.chains, 1)
         checks.check_count("num", self.num, 1)
         if self.seed is not None:
@@ -56,6 +64,14 @@ class Settings:
     def num_chains(self) -> int:
         """Number of chains to run: at least one per draft."""
         return max(self.chains, self.num)
+
+
+def refuse_passes(settings: Settings, recipe: str) -> None:
+    """Refuse a number of passes for a recipe that makes none."""
+    if settings.passes is not None:
+        raise InputError(
+            f"recipe {recipe} makes no passes over blanks; recipes that do: l-mcmc-c, bayesian-mcmc, tigs-flm"
+        )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from redraft.draft.particles import DraftOrder, ParticleDrafter
 from redraft.draft.task import Drafted
-from redraft.drafts import Draft, Observer, Particle, Settings
+from redraft.drafts import Draft, Observer, Particle, Settings, refuse_passes
 from redraft.errors import InputError
 from redraft.models.base import Words
 from redraft.models.causal.infiller import Infiller
@@ -159,6 +159,7 @@ class InfillWriter(Writer):
 
     def complete(self, settings: Settings) -> Settings:
         """Settings with the recipe's number of rewriting steps where none is given."""
+        refuse_passes(settings, self.recipe.name)
         return settings if settings.steps is not None else replace(settings, steps=self.recipe.steps)
 
     def write_many(

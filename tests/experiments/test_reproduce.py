@@ -97,6 +97,24 @@ def test_fewer_steps_are_taken_from_the_same_chains(finished: Finished) -> None:
     assert [one["steps"] for one in lines[0]["earlier"]] == list(run.checkpoints) == [1, 2, 3, 4]
 
 
+def test_infilling_by_passes_stands_beside_steps(finished: Finished) -> None:
+    run, done = finished
+    (nll, *_) = [grid for grid in done.results[3].grids if grid.metric == "bleu4_corpus"]
+    rows = {row.title: row for row in nll.rows}
+    wanted = {"L-MCMC (1 passes; paper: 20)", "L-MCMC-C (1 passes; paper: 20)"}
+    assert {*wanted, "L-MCMC-C (1 passes; paper: 20, until settled)", "L-MCMC", "L-MCMC-C"} <= set(rows)
+    for title in wanted:
+        assert [cell.paper for cell in rows[title].cells] == [
+            cell.paper for cell in rows[title.partition(" ")[0]].cells
+        ]
+    for system, mark in (("l-mcmc-passes", False), ("l-mcmc-c-passes", False), ("l-mcmc-c-settled", True)):
+        for line in map(json.loads, run.outputs(system, "infill-random-75").read_text().splitlines()):
+            missing = sum(line["input"]["lengths"])
+            assert line["steps"] <= missing if mark else line["steps"] == missing
+            assert "steps:1 passes" in line["signature"]
+            assert ("until:settled" in line["signature"]) == mark
+
+
 def test_the_card_of_a_classifier_makes_table_7(finished: Finished) -> None:
     grids = finished[1].results[6].grids
     copies = [grid.rows[0].cells for grid in grids]

@@ -50,6 +50,7 @@ class Options:
     style: str | None = None
     particles: int | None = None
     until_settled: bool = False
+    passes: int | None = None
 
     def settings(self) -> "Settings":
         from redraft.drafts import Settings
@@ -61,6 +62,7 @@ class Options:
             self.seed,
             self.time_limit,
             until_settled=self.until_settled,
+            passes=self.passes,
         )
 
     def writer(self, *, many_steps: bool = False) -> "Writer":
@@ -98,6 +100,10 @@ class Options:
 
     def check(self, constraints: "Constraints") -> None:
         """Refuse what the chosen recipe cannot write, before models are loaded."""
+        if self.passes is not None:
+            from redraft.blanks import num_missing
+
+            num_missing(constraints)
         if self.recipe is None and not constraints.fixes_lengths:  # which every recipe of a default can write
             return
         from redraft.recipes import refusal_of_lengths
@@ -281,6 +287,14 @@ _WRITING = (
         type=float,
         metavar="SECONDS",
         help="Stop after this time and return the best draft so far.",
+    ),
+    option(
+        HOW,
+        "--passes",
+        type=int,
+        metavar="N",
+        help="Passes over the blanks instead of --steps: each is as many steps as words are missing. The inputs must "
+        "have lengths, as those of redraft testset infill have.",
     ),
     option(
         HOW,

@@ -12,7 +12,7 @@ import numpy as np
 from redraft.assemble import NEEDS_CAUSAL, Models, build_beam
 from redraft.chain_writer import Track, chains_of, drafts_of
 from redraft.draft.grid_beam import Language
-from redraft.drafts import Draft, Observer, Settings
+from redraft.drafts import Draft, Observer, Settings, refuse_passes
 from redraft.errors import InputError
 from redraft.models.pack import Pack
 from redraft.recipes import BeamRecipe, Overrides, Recipe
@@ -102,6 +102,7 @@ class BeamWriter(Writer):
 
     def complete(self, settings: Settings) -> Settings:
         """The settings, without steps where none are given."""
+        refuse_passes(settings, self.recipe.name)
         return settings if settings.steps is not None else replace(settings, steps=0)
 
     def at_temperature(self, temperature: float) -> "BeamWriter":

@@ -131,6 +131,8 @@ class PassWriter(Writer):
 
     def complete(self, settings: Settings) -> Settings:
         """The settings, with the recipe's number of passes where none is given."""
+        if settings.passes is not None:
+            return replace(settings, steps=settings.passes, passes=None)
         return settings if settings.steps is not None else replace(settings, steps=self.recipe.steps)
 
     def at_temperature(self, temperature: float) -> "PassWriter":

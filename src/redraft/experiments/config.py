@@ -52,6 +52,10 @@ class ReproduceConfig:
         """Settings of a system that takes ``paper_steps`` steps when the paper's chains take 200."""
         return Settings(self.own_steps(paper_steps), seed=self.seed, checkpoints=self.checkpoints)
 
+    def settings_of_passes(self, passes: int, *, until_settled: bool) -> Settings:
+        """Settings of a system that makes ``passes`` passes over the blanks when the paper's chains take 200 steps."""
+        return Settings(passes=self.own_steps(passes), seed=self.seed, until_settled=until_settled)
+
     def outputs(self, system: str, test_set: str) -> Path:
         return outputs_path(self.out, system, test_set)
 

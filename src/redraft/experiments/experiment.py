@@ -93,11 +93,14 @@ class RowSpec:
         """The title with our number of steps, and the paper's if it differs; a system that is told more says so."""
         if isinstance(RECIPES.get(self.system), BlankRecipe):
             return f"{self.title}, told the lengths"
-        if self.steps is None:
+        system = SYSTEMS[self.system]
+        stated = system.passes or self.steps
+        if stated is None:
             return self.title
-        own = config.own_steps(self.steps)
-        steps = str(own) if own == self.steps else f"{own}; paper: {self.steps}"
-        return f"{self.title} ({steps})"
+        own = config.own_steps(stated)
+        unit = " passes" if system.passes else ""
+        steps = f"{own}{unit}" if own == stated else f"{own}{unit}; paper: {stated}"
+        return f"{self.title} ({steps}{', until settled' if system.until_settled else ''})"
 
     @property
     def key(self) -> str:

@@ -7,6 +7,7 @@ RowValues = tuple[float | None, ...]
 PaperValues = Mapping[str, RowValues]  # by row, one value per column
 
 STEPS = 200  # of every chain in the keyword task, unless a row says otherwise
+PASSES = 20  # "iterations" of infilling, if one is a pass over the missing words
 HUMAN_NLL = 4.022  # of the human references by GPT-2, stated only for the infilling task
 
 

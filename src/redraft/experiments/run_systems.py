@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from redraft import batch
 from redraft.batch import Input, key_of
+from redraft.chain_writer import steps_for
 from redraft.drafts import Settings
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.outputs import SystemOutput, output_of, records_of
@@ -43,10 +44,18 @@ class Job:
 def units_missing(config: ReproduceConfig, jobs: Iterable[Job], sets: TestSets) -> int:
     """Units of work that are left. Files are only read; they are validated when they are written to."""
     return sum(
-        len(_left(sets[job.set], _peek(config.outputs(job.system, job.set))))
-        * _units(config.settings(steps_of(SYSTEMS[job.system])))
+        _units(settings_of(config, job.system), item)
         for job in jobs
+        for item in _left(sets[job.set], _peek(config.outputs(job.system, job.set)))
     )
+
+
+def settings_of(config: ReproduceConfig, system: str) -> Settings:
+    """The settings with which a system runs."""
+    found = SYSTEMS[system]
+    if found.passes is not None:
+        return config.settings_of_passes(found.passes, until_settled=found.until_settled)
+    return config.settings(steps_of(found))
 
 
 def is_complete(config: ReproduceConfig, job: Job, sets: TestSets) -> bool:
@@ -54,9 +63,9 @@ def is_complete(config: ReproduceConfig, job: Job, sets: TestSets) -> bool:
     return not _left(sets[job.set], _peek(config.outputs(job.system, job.set)))
 
 
-def _units(settings: Settings) -> int:
-    """Units of work per input: its steps, or 1 for a system without steps."""
-    return settings.steps or 1
+def _units(settings: Settings, item: Input) -> int:
+    """Units of work of an input: its steps, or 1 for a system without steps."""
+    return steps_for(settings, item.constraints) or 1
 
 
 def write_missing(
@@ -69,7 +78,7 @@ def write_missing(
             path = config.outputs(job.system, job.set)
             writer = writer or open_system(SYSTEMS[name], pack)
             if not _left(sets[job.set], kept := _peek(path)):
-                batch.refuse_other_settings(writer, config.settings(steps_of(SYSTEMS[name])), kept, path)
+                batch.refuse_other_settings(writer, settings_of(config, name), kept, path)
             elif not _write_set(config, writer, sets[job.set], job, listener):
                 return False
     return True
@@ -78,7 +87,7 @@ def write_missing(
 def _write_set(
     config: ReproduceConfig, writer: Writer, inputs: Sequence[Input], job: Job, listener: ProgressListener
 ) -> bool:
-    path, settings = config.outputs(job.system, job.set), config.settings(steps_of(SYSTEMS[job.system]))
+    path, settings = config.outputs(job.system, job.set), settings_of(config, job.system)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -91,14 +100,15 @@ def _write_set(
         listener.advance(num)
         return not listener.stopped()
 
-    def done(num: int) -> None:  # a system that does not report each step has reported too little
+    def done(num: int) -> None:  # a system reports each step of its longest chain, or nothing
         nonlocal reported
-        listener.advance(num * _units(settings) - reported)
+        listener.advance(sum(_units(settings, next(going)) for _ in range(num)) - reported)
         reported = 0
 
     with batch.results(path) as (file, kept):
         batch.refuse_other_settings(writer, settings, kept, path)
         left = _left(inputs, kept)
+        going = iter(left)
         listener.say(f"{job.system} on {job.set}: {len(left)} of {len(inputs)} inputs")
         return batch.work(writer, settings, left, file, trace=True, keep_going=advance, done=done)
 

@@ -32,6 +32,8 @@ class ComparedSystem:
     open            opens a system that is not a recipe
     derive          makes its outputs from the inputs of a test set; such a system is never run
     is_judged       whether the judge scores its outputs
+    passes          passes over the blanks, instead of steps; it runs on infilling sets only
+    until_settled   whether its chains end once the classifier would copy every word
     """
 
     name: str
@@ -41,6 +43,8 @@ class ComparedSystem:
     open: Callable[[Pack], Writer] | None = None
     derive: Callable[[Sequence[Input]], list[SystemOutput]] | None = None
     is_judged: bool = True
+    passes: int | None = None
+    until_settled: bool = False
 
 
 def _references(inputs: Sequence[Input]) -> list[SystemOutput]:
@@ -77,6 +81,10 @@ SYSTEMS = {
         ComparedSystem("bayesian-mcmc"),
         ComparedSystem("tigs-random"),
         ComparedSystem("tigs-flm"),
+        # The paper's 20 iterations as passes over the blanks; l-mcmc and l-mcmc-c take as many steps as with keywords.
+        ComparedSystem("l-mcmc-passes", "l-mcmc", passes=paper.PASSES),
+        ComparedSystem("l-mcmc-c-passes", "l-mcmc-c", passes=paper.PASSES),
+        ComparedSystem("l-mcmc-c-settled", "l-mcmc-c", passes=paper.PASSES, until_settled=True),
         ComparedSystem("smollm2-mcmc"),  # not in the paper: a causal model is the target
         ComparedSystem("smollm2-mcmc-c"),
         ComparedSystem("infiller"),
