@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from hypothesis import strategies as st
 
 from redraft.models.pieces import SentencePieces
 from redraft.models.xlnet.network import ReadingOrder, XlnetConfig, XlnetLM
@@ -10,6 +11,8 @@ from redraft.models.xlnet.pack import make_reader
 from redraft.models.xlnet.words import PieceWords
 from redraft.training.pieces import train_pieces
 
+WORDS = ["the", "dog", "sees", "a", "fine-tuning", "doctor", "house", ",", ".", "grained", "thing", "not", "man"]
+SENTENCES = st.lists(st.sampled_from(WORDS), min_size=0, max_size=7).map(tuple)
 TINY = {"d_model": 16, "n_layer": 3, "n_head": 2, "d_inner": 24}
 
 

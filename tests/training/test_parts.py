@@ -17,7 +17,6 @@ from redraft.app.synthesize import find_masked_lm
 from redraft.errors import InputError, PackError, RedraftError
 from redraft.models.base import Slot
 from redraft.models.pack import MANIFEST, Pack, open_pack
-from redraft.models.pieces import SentencePieces
 from redraft.models.precision import PRECISION
 from redraft.models.quantise import dequantise, quantise
 from redraft.models.xlnet.files import WEIGHTS, save_xlnet
@@ -25,34 +24,14 @@ from redraft.models.xlnet.network import ReadingOrder
 from redraft.models.xlnet.pack import load_readers, part_for
 from redraft.models.xlnet.reader import XlnetReader
 from redraft.predict.classifier import LABELS, load_classifier, pack_classifier
-from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
-from redraft.training.classifier_files import save_classifier
 from redraft.training.pack import PackTraining, train_pack
-from redraft.training.parts import Additions, add_over, add_parts
+from redraft.training.parts import Additions, add_parts
 from redraft.writer import Settings
-from tests.xlnets import TINY, make_network
+from tests.xlnets import make_network
 
 transformers = pytest.importorskip("transformers")
 
 _SETS = {"some": ["The dog sees the sea.", "A child likes fine-tuning, but not today!"]}
-
-
-@pytest.fixture(scope="module")
-def xlnet(pieces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("xlnet")
-    save_xlnet(folder, make_network(pieces), pieces)
-    (folder / "card.json").write_text(json.dumps({"training": {"orders": ["forward", "backward", "masked"]}}))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def classifier(pieces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("classifier")
-    torch.manual_seed(3)
-    network = XlnetTokenClassifier(XlnetConfig(SentencePieces(pieces).size, **TINY), len(LABELS))
-    save_classifier(network, folder, pieces)
-    (folder / "card.json").write_text(json.dumps({"scores": {"whole": 0.5}}))
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -384,44 +363,3 @@ def test_parts_are_added_on_the_command_line(
     pack = open_pack(str(tmp_path / "new"))
     assert "held-out part of the corpus" in pack.card["xlnet"]["nll"]
     assert pack.name == tiny_pack.name
-
-
-def test_an_overlay_writes_as_the_whole_pack_would(
-    tiny_pack: Pack, classifier: Path, made_corpus: Path, tmp_path: Path
-) -> None:
-    base = open_pack(str(shutil.copytree(tiny_pack.folder, tmp_path / "tiny")))
-    copy = add_parts(base, tmp_path / "copy", Additions(classifier=classifier), _SETS)
-    over = add_over(base, tmp_path / "guided", Additions(classifier=classifier), _SETS)
-    assert over.name == "guided"
-    assert over.num_bytes == copy.num_bytes - base.num_bytes
-    assert over.card["classifier"] == copy.card["classifier"]
-    assert over.card["nll_per_word"] == copy.card["nll_per_word"]
-    assert over.fingerprint == copy.fingerprint  # the same files, in two folders
-    for recipe in ("l-mcmc-c", "l-mcmc"):
-        ours, theirs = (
-            redraft.load(str(pack.folder), recipe).generate("dog", steps=5, seed=1) for pack in (over, copy)
-        )
-        assert ours.words == theirs.words
-    only = add_over(base, tmp_path / "only", Additions(classifier=classifier), _SETS, takes=["forward"])
-    assert set(only.parts) == {"forward", "classifier"}
-    arguments = ["train", "add", str(base.folder), "--classifier", str(classifier), "--corpus", str(made_corpus)]
-    result = CliRunner().invoke(cli, [*arguments, "--overlay", "--out", str(tmp_path / "another")])
-    assert result.exit_code == 0, result.output
-    assert open_pack(str(tmp_path / "another")).fingerprint == over.fingerprint
-
-
-def test_what_cannot_be_an_overlay_is_refused(tiny_pack: Pack, classifier: Path, xlnet: Path, tmp_path: Path) -> None:
-    base = open_pack(str(shutil.copytree(tiny_pack.folder, tmp_path / "tiny")))
-    over = add_over(base, tmp_path / "over", Additions(classifier=classifier), {})
-    with pytest.raises(InputError, match="pack over stands over pack tiny; add models to that pack"):
-        add_parts(over, tmp_path / "new", Additions(classifier=classifier), {})
-    with pytest.raises(InputError, match="an XLNet takes orders from the models of a pack"):
-        add_over(base, tmp_path / "new", Additions([str(xlnet)]), {})
-    with pytest.raises(InputError, match="not an empty folder"):
-        add_over(base, base.folder, Additions(classifier=classifier), {})
-    with pytest.raises(PackError, match="stands over pack tiny, which is not there: put it beside"):
-        add_over(base, tmp_path / "else" / "new", Additions(classifier=classifier), {})
-    with pytest.raises(PackError, match=r"config.json"):
-        add_over(base, tmp_path / "new", Additions(classifier=tmp_path), {})
-    assert not (tmp_path / "new").exists()
-    assert not (tmp_path / "else").exists()
