@@ -6,9 +6,11 @@
     python benchmarks/sense.py controls dev.txt
     python benchmarks/sense.py captions commongen/dev.tsv commongen/lite-dev.jsonl
     python benchmarks/sense.py systems outputs/gbs.jsonl outputs/prompted.jsonl ...
+    python benchmarks/sense.py curve outputs/particles-1.jsonl outputs/particles-4.jsonl ... --picture curve.png
 
 ``controls`` measures human text against other human text, and against itself with the words shuffled. ``captions``
 ranks large language models, one of them also with its words shuffled. A metric that ranks that high is useless.
+``curve`` shows quality against seconds per input.
 """
 
 import argparse
@@ -19,7 +21,6 @@ from pathlib import Path
 import numpy as np
 
 from redraft import text
-from redraft.evaluation.captions import forms
 from redraft.evaluation.evaluate import (
     Judged,
     Material,
@@ -32,6 +33,7 @@ from redraft.evaluation.judge import Judge, load_judge
 from redraft.evaluation.metric import Bootstrap, Figure
 from redraft.evaluation.outputs import SystemOutput, own_references, read_outputs
 from redraft.evaluation.testsets import read_sentences
+from redraft.inflect import family
 from redraft.records import constraints_of
 from redraft.sentence import Constraints
 
@@ -134,18 +136,55 @@ def used(texts: Sequence[str], concepts: Sequence[Sequence[str]]) -> list[Constr
     found = []
     for one, wanted in zip(texts, concepts, strict=True):
         words = text.tokenise(one)
-        written = [next((w for w in words if w.lower() in forms(concept)), concept) for concept in wanted]
+        written = [next((w for w in words if w.lower() in family(concept)), concept) for concept in wanted]
         found.append(Constraints(tuple(written)))
     return found
 
 
-def systems(args: argparse.Namespace) -> None:
+def measured(paths: Sequence[Path], judge: str) -> dict[str, dict[str, Figure]]:
+    """All figures of files of outputs, by the name of the file."""
     materials = {}
-    for path in args.outputs:
+    for path in paths:
         outputs = read_outputs(path)
         constraints = [constraints_of(dict(one.input)) for one in outputs]
         materials[path.stem] = Material(outputs, constraints, own_references(outputs))
-    found = measure(materials, load_judge(args.judge))
+    return measure(materials, load_judge(judge))
+
+
+def curve(args: argparse.Namespace) -> None:
+    found = measured(args.outputs, args.judge)
+    for path in args.outputs:
+        seconds = [json.loads(line)["seconds"] for line in path.read_text(encoding="utf-8").splitlines()]
+        found[path.stem]["seconds"] = Figure(
+            "seconds", float(np.mean(seconds)), None, None, "s", "wall clock", len(seconds)
+        )
+    columns = {"seconds": "seconds per input", **COLUMNS}
+    print(table(found, columns))
+    if args.picture:
+        draw(found, args.picture)
+
+
+def draw(found: Mapping[str, Mapping[str, Figure]], path: Path) -> None:
+    """Two metrics of sense against seconds per input, with the values of human text as lines."""
+    from matplotlib.figure import Figure as Picture
+
+    picture = Picture(figsize=(9, 3.5), layout="constrained")
+    shown = {"two_sample_accuracy": 50.0, "nll_token_to_human": 1.0}
+    for axes, (name, human) in zip(picture.subplots(1, 2), shown.items(), strict=True):
+        seconds, values = ([row[key].value for row in found.values()] for key in ("seconds", name))
+        low, high = ([row[name].low for row in found.values()], [row[name].high for row in found.values()])
+        errors = [np.subtract(values, low), np.subtract(high, values)]
+        axes.errorbar(seconds, values, errors, marker="o", capsize=3, color="#0072b2")
+        axes.axhline(human, color="#8a8a8a", linestyle="--")
+        axes.annotate("human", (max(seconds), human), ha="right", va="bottom", color="#8a8a8a")
+        for x, y, title in zip(seconds, values, found, strict=True):
+            axes.annotate(title, (x, y), textcoords="offset points", xytext=(6, 6), fontsize=8)
+        axes.set(xscale="log", xlabel="seconds per input", title=COLUMNS[name])
+    picture.savefig(path, dpi=110)
+
+
+def systems(args: argparse.Namespace) -> None:
+    found = measured(args.outputs, args.judge)
     print(table(found))
     for name, row in found.items():
         print(f"{name}: {'; '.join(row['stock_phrases'].details[:3]) or 'no stock phrase'}")
@@ -188,6 +227,10 @@ def main() -> None:
     one = commands.add_parser("systems")
     one.add_argument("outputs", type=Path, nargs="+")
     one.set_defaults(run=systems)
+    one = commands.add_parser("curve")
+    one.add_argument("outputs", type=Path, nargs="+")
+    one.add_argument("--picture", type=Path)
+    one.set_defaults(run=curve)
     one = commands.add_parser("prompt")
     one.add_argument("inputs", type=Path)
     one.add_argument("--out", type=Path, required=True)
