@@ -1,13 +1,18 @@
 import json
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft import corpus
+from redraft.app.cli import cli
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.testsets import (
     _mask,
     content_words,
+    held_out_lines,
     infill_set,
     keyword_set,
     read_sentences,
@@ -158,3 +163,31 @@ def test_written_as_a_folder_or_as_one_file(source, tmp_path):
     assert [json.loads(line) for line in whole.read_text().splitlines()] == [*sets[0].inputs, *sets[1].inputs]
     with pytest.raises(OutputError, match="cannot write"):
         write_sets(sets, source)
+
+
+def test_held_out_lines_of_some_files(tmp_path: Path) -> None:
+    texts = {name: [f"{name} tells of number {i} ." for i in range(3000)] for name in ("one.txt", "two.txt")}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("\n".join([*lines, lines[0], *lines]))
+    for names in ([], ["two.txt"]):
+        expected = [line for name in names or texts for line in texts[name] if corpus.is_held_out(line)]
+        assert held_out_lines(tmp_path, names) == expected
+        assert expected
+    with pytest.raises(InputError, match=r"has no three.txt; choose some of: one.txt, two.txt"):
+        held_out_lines(tmp_path, ["three.txt"])
+    arguments = [
+        "testset",
+        "held-out",
+        "--corpus",
+        str(tmp_path),
+        "--file",
+        "one.txt",
+        "--out",
+        str(tmp_path / "out" / "x"),
+    ]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out" / "x").read_text().splitlines() == held_out_lines(tmp_path, ["one.txt"])
+    (tmp_path / "one.txt").write_text("a line .")
+    with pytest.raises(InputError, match=r"has no held-out line in one.txt"):
+        held_out_lines(tmp_path, ["one.txt"])

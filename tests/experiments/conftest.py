@@ -1,7 +1,9 @@
 """A folder of made test sentences, a pack with a classifier, and reruns over them, made once."""
 
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +39,14 @@ class Quiet:
 
     def stopped(self) -> bool:
         return self.units >= self.stop_after
+
+
+def texts_of(folder: Path) -> dict[str, list[tuple[Any, str]]]:
+    found = {}
+    for path in sorted(folder.glob("outputs/*/*.jsonl")):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        found[str(path.relative_to(folder))] = [(line["id"], line["text"]) for line in lines]
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -80,3 +90,8 @@ def finished(
     done = reproduce(run, ["all"], Quiet())
     assert done is not None
     return run, done
+
+
+@pytest.fixture
+def run(data: Path, tiny_pack: Pack, tmp_path: Path) -> ReproduceConfig:
+    return ReproduceConfig(data, tmp_path / "out", num=2, steps=3, pack=str(tiny_pack.folder), systems=("l-mcmc",))

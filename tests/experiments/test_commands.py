@@ -57,3 +57,12 @@ def _read_all(terminal: int) -> str:
             shown += chunk
     os.close(terminal)
     return shown.decode(errors="replace")
+
+
+def test_fewer_inputs_on_the_command_line(call, tmp_path: Path) -> None:
+    done = call("table6", "--systems", "l-mcmc", "--fewer", "l-mcmc=1")
+    assert done.exit_code == 0, done.output
+    assert "l-mcmc on keywords-k1: 1 of 1 inputs" in done.stderr
+    for given in ("l-mcmc", "=3", "l-mcmc=x"):
+        wrong = call("table6", "--fewer", given)
+        assert "--fewer takes NAME=N" in str(wrong.exception)

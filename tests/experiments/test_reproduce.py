@@ -28,24 +28,11 @@ from redraft.models.xlnet.files import save_xlnet
 from redraft.recipes import recipe
 from redraft.training.ablations import ABLATIONS
 from redraft.training.parts import Additions, add_parts
-from tests.experiments.conftest import Quiet
+from tests.experiments.conftest import Quiet, texts_of
 from tests.models.making import make_model, make_tokenizer, make_wheels, write_gguf
 from tests.xlnets import make_network, make_pieces
 
 Finished = tuple[ReproduceConfig, Reproduction]
-
-
-def _texts(folder: Path) -> dict[str, list[tuple[Any, str]]]:
-    found = {}
-    for path in sorted(folder.glob("outputs/*/*.jsonl")):
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-        found[str(path.relative_to(folder))] = [(line["id"], line["text"]) for line in lines]
-    return found
-
-
-@pytest.fixture
-def run(data: Path, tiny_pack: Pack, tmp_path: Path) -> ReproduceConfig:
-    return ReproduceConfig(data, tmp_path / "out", num=2, steps=3, pack=str(tiny_pack.folder), systems=("l-mcmc",))
 
 
 def test_every_table_and_figure_is_written(finished: Finished) -> None:
@@ -149,10 +136,10 @@ def test_a_finished_run_is_not_run_again(finished: Finished, monkeypatch: pytest
 def test_only_what_is_missing_is_run(run: ReproduceConfig) -> None:
     reproduce(run, ["table9"], Quiet())
     reproduce(run, ["table6"], Quiet())
-    before = _texts(run.out)
+    before = texts_of(run.out)
     watch = Quiet()
     reproduce(replace(run, num=3), ["table6"], watch)
-    after = _texts(run.out)
+    after = texts_of(run.out)
     for path, texts in before.items():
         assert after[path][: len(texts)] == texts
     assert [len(after[f"outputs/l-mcmc/keywords-k{k}.jsonl"]) for k in (1, 2, 3, 4)] == [3] * 4
@@ -163,10 +150,10 @@ def test_a_stopped_run_goes_on(run: ReproduceConfig, tmp_path: Path) -> None:
     whole = replace(run, out=tmp_path / "whole")
     reproduce(whole, ["table6", "table9"], Quiet())
     assert reproduce(run, ["table6", "table9"], Quiet(stop_after=12)) is None
-    stopped = _texts(run.out)
-    assert 0 < sum(map(len, stopped.values())) < sum(map(len, _texts(whole.out).values()))
+    stopped = texts_of(run.out)
+    assert 0 < sum(map(len, stopped.values())) < sum(map(len, texts_of(whole.out).values()))
     reproduce(run, ["table6", "table9"], Quiet())
-    assert _texts(run.out) == _texts(whole.out)
+    assert texts_of(run.out) == texts_of(whole.out)
 
 
 def test_a_killed_process_goes_on(run: ReproduceConfig, tmp_path: Path) -> None:
@@ -187,7 +174,7 @@ def test_a_killed_process_goes_on(run: ReproduceConfig, tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes() + '{"id": "torn naï'.encode()[:-1])
     assert start(run.out).wait() == 0
     assert start(tmp_path / "whole").wait() == 0
-    assert _texts(run.out) == _texts(tmp_path / "whole")
+    assert texts_of(run.out) == texts_of(tmp_path / "whole")
     assert (run.out / "table4.csv").read_text().count("\n") == (tmp_path / "whole/table4.csv").read_text().count("\n")
 
 
@@ -300,7 +287,9 @@ def test_what_cannot_be_is_refused_before_any_work(run: ReproduceConfig, tmp_pat
     for changes, names, message in (
         ({}, ["table10"], "there is no 'table10' to rerun; choose all or some of: table1"),
         ({"systems": ("l-mcmc", "lstm")}, ["all"], "there is no system 'lstm'; choose some of: sep-bf"),
-        ({"data": tmp_path}, ["table1"], "has no one-billion-word/test.txt"),
+        ({"fewer": (("lstm", 1),)}, ["all"], "there is no system 'lstm'; choose some of: sep-bf"),
+        ({"data": tmp_path}, ["table1"], r"there is no .*one-billion-word/test.txt with test sentences"),
+        ({"test": tmp_path / "mine.txt"}, ["table1"], r"there is no .*mine.txt with test sentences"),
         ({"data": empty}, ["table1"], "is empty"),
         ({"data": empty}, ["table5"], "has no one-billion-word/dev.txt"),
         ({"num": 10_000}, ["table1"], "use --num"),
@@ -312,9 +301,12 @@ def test_what_cannot_be_is_refused_before_any_work(run: ReproduceConfig, tmp_pat
         with pytest.raises((InputError, PackError), match=message):
             reproduce(replace(run, **changes), names, Quiet())
     assert not run.out.exists()
-    for name, value in (("num", 0), ("steps", 0), ("seed", -1)):
+    for name, value in (("num", 0), ("steps", 0), ("seed", -1), ("workers", 0)):
         with pytest.raises(InputError, match=f"--{name} must be at least"):
             replace(run, **{name: value})
+    for num in (0, 3):
+        with pytest.raises(InputError, match="--fewer l-mcmc must be from 1 to the 2 inputs of a set, not"):
+            replace(run, fewer=(("l-mcmc", num),))
 
 
 def test_two_processes_may_write_for_one_folder(run: ReproduceConfig) -> None:
@@ -323,7 +315,7 @@ def test_two_processes_may_write_for_one_folder(run: ReproduceConfig) -> None:
             reproduce(replace(run, systems=("cgmh",)), ["table3"], Quiet())
 
     assert reproduce(run, ["table3"], Nested()) is not None
-    assert set(_texts(run.out)) == {f"outputs/{name}/paper-keywords.jsonl" for name in ("l-mcmc", "cgmh")}
+    assert set(texts_of(run.out)) == {f"outputs/{name}/paper-keywords.jsonl" for name in ("l-mcmc", "cgmh")}
     run.outputs("l-mcmc", "paper-keywords").write_text("")
     with (
         batch.results(run.outputs("l-mcmc", "paper-keywords")),

@@ -145,6 +145,21 @@ def infill(strategy: Any, ratio: str, source: Path, num: int, seed: int, out: Pa
     _make(source, num, seed, out, lambda sentences: [infill_set(sentences, strategy, r, num, seed) for r in ratios])
 
 
+@testset.command(name="held-out")
+@click.option("--corpus", type=_FILE, required=True, help="Folder of .txt or .txt.xz files that models are trained on.")
+@click.option("--file", "files", multiple=True, metavar="NAME", help="A file of the folder. Repeatable. Default: all.")
+@click.option("--out", type=_FILE, required=True, help="Output file, one sentence per line.")
+def held_out(corpus: Path, files: tuple[str, ...], out: Path) -> None:
+    """Write the sentences of a training corpus that no model is trained on, as the source of test sets."""
+    from redraft.evaluation.testsets import held_out_lines
+    from redraft.files import replacing
+
+    lines = held_out_lines(corpus, files)
+    with replacing(out) as partial:
+        partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    click.echo(f"{out}: {len(lines):,} sentences")
+
+
 def _make(source: Path, num: int, seed: int, out: Path, make: Callable[[Sequence["Words"]], list["TestSet"]]) -> None:
     if num < 1 or seed < 0:
         raise InputError(f"--num must be at least 1 and --seed at least 0, not {num} and {seed}")

@@ -8,12 +8,17 @@ from typing import Any, Self
 
 import click
 
+from redraft.errors import InputError
+
 _PATH = click.Path(path_type=Path)
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--data", type=_PATH, required=True, help="Folder with one-billion-word/test.txt and dev.txt.")
+@click.option(
+    "--test", type=_PATH, metavar="FILE", help="Other test sentences. Default: one-billion-word/test.txt of --data."
+)
 @click.option("--num", type=int, default=200, show_default=True, help="Inputs per test set.")
 @click.option(
     "--out",
@@ -23,6 +28,12 @@ _PATH = click.Path(path_type=Path)
     help="Output folder; an earlier run in it is resumed.",
 )
 @click.option("--systems", default="", metavar="NAME,...", help="Systems to run. Default: all that are available.")
+@click.option(
+    "--fewer", multiple=True, metavar="NAME=N", help="Inputs per test set for a slow system; cells say so. Repeatable."
+)
+@click.option(
+    "--workers", type=int, default=1, show_default=True, help="Processes that run systems, each with one thread."
+)
 @click.option("--steps", type=int, default=200, show_default=True, help="Steps of a chain; the paper has 200.")
 @click.option(
     "--judge", metavar="NAME|DIR", help="Model that scores fluency, or none. Default: the first that was pulled."
@@ -32,9 +43,12 @@ _PATH = click.Path(path_type=Path)
 def reproduce(
     names: tuple[str, ...],
     data: Path,
+    test: Path | None,
     num: int,
     out: Path,
     systems: str,
+    fewer: tuple[str, ...],
+    workers: int,
     steps: int,
     judge: str | None,
     seed: int,
@@ -53,7 +67,19 @@ def reproduce(
 
     chosen = tuple(name.strip() for name in systems.split(",") if name.strip())
     judge = default_judge() if judge is None else None if judge == "none" else judge
-    config = ReproduceConfig(data, out, num, steps, seed, judge, pack or DEFAULT, chosen)
+    config = ReproduceConfig(
+        data,
+        out,
+        num,
+        steps,
+        seed,
+        judge,
+        pack or DEFAULT,
+        chosen,
+        tuple(_name_and_number(one) for one in fewer),
+        test,
+        workers,
+    )
     with stop_on_interrupt() as stopped, _Bar(stopped) as bar:
         done = run(config, names, bar)
     if done is None:
@@ -62,6 +88,13 @@ def reproduce(
     for why in dict.fromkeys(done.absent.values()):
         click.echo(f"{why}: {', '.join(name for name, reason in done.absent.items() if reason == why)}")
     click.echo(f"{len(done.results)} results in {out}; see {out / 'README.md'}, or: redraft report {out}")
+
+
+def _name_and_number(given: str) -> tuple[str, int]:
+    name, _, number = given.rpartition("=")
+    if not name or not number.isdecimal():
+        raise InputError(f"--fewer takes NAME=N with a whole number, for example x-mcmc=100, not {given!r}")
+    return name, int(number)
 
 
 @click.command()

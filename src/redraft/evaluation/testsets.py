@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from redraft import text
+from redraft import corpus, text
 from redraft.errors import ConstraintError, InputError
 from redraft.files import replacing
 from redraft.models.base import Words
@@ -48,6 +48,18 @@ def read_sentences(path: Path) -> list[Words]:
     if not found:
         raise InputError(f"{path} is empty; give a file with one sentence per line")
     return found
+
+
+def held_out_lines(folder: Path, names: Sequence[str] = ()) -> list[str]:
+    """The lines of a corpus that no model is trained on; with ``names``, those of the files of these names."""
+    paths = {path.name: path for path in corpus.text_files(folder)}
+    if unknown := [name for name in names if name not in paths]:
+        raise InputError(f"{folder} has no {unknown[0]}; choose some of: {', '.join(paths)}")
+    chosen = [path for name, path in paths.items() if not names or name in names]
+    found = [line for path in chosen for line in corpus.lines(path) if corpus.is_held_out(line)]
+    if not found:
+        raise InputError(f"{folder} has no held-out line in {', '.join(path.name for path in chosen)}")
+    return list(dict.fromkeys(found))
 
 
 def keyword_set(sentences: Sequence[Words], k: int, num: int, seed: int) -> TestSet:

@@ -13,7 +13,7 @@ from redraft.experiments import paper_samples
 from redraft.models.base import Words
 from redraft.records import constraints_of
 
-TEST, VALIDATION = Path("one-billion-word/test.txt"), Path("one-billion-word/dev.txt")
+VALIDATION = Path("one-billion-word/dev.txt")
 PAPER_KEYWORDS, PAPER_TEMPLATES = "paper-keywords", "paper-templates"
 PAPER_KEYWORD = "paper-keyword"  # those of PAPER_KEYWORDS with one keyword, for systems that take no more
 TestSets = Mapping[str, Sequence[Input]]
@@ -40,6 +40,11 @@ _PRINTED = {
 }
 
 
+def first_inputs(sets: TestSets, name: str, num: int) -> Sequence[Input]:
+    """The first inputs of a test set; of those that the paper prints, all."""
+    return sets[name] if name in _PRINTED else sets[name][:num]
+
+
 def source(data: Path, name: Path) -> Path:
     """The path of a file of the data folder, which must exist."""
     if not (data / name).is_file():
@@ -47,12 +52,17 @@ def source(data: Path, name: Path) -> Path:
     return data / name
 
 
-def make_sets(names: Iterable[str], data: Path, num: int, seed: int) -> dict[str, list[Input]]:
-    """The test sets with these names. A set of a larger ``num`` starts with the inputs of a smaller one."""
+def make_sets(names: Iterable[str], test: Path, num: int, seed: int) -> dict[str, list[Input]]:
+    """The test sets with these names, from a file of sentences.
+
+    A set of a larger ``num`` starts with the inputs of a smaller one.
+    """
     wanted = list(dict.fromkeys(names))
     sentences = []
     if any(name not in _PRINTED for name in wanted):
-        sentences = testsets.read_sentences(source(data, TEST))
+        if not test.is_file():
+            raise InputError(f"there is no {test} with test sentences, one per line; give --test or the right --data")
+        sentences = testsets.read_sentences(test)
     return {name: _inputs(_make(name, sentences, num, seed).inputs) for name in wanted}
 
 

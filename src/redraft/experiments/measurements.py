@@ -1,7 +1,8 @@
 """Outputs of the systems that a run has, and their figures, computed on demand."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from redraft.batch import Input
 from redraft.evaluation.evaluate import Judged, Material, figures, metrics_of
 from redraft.evaluation.metric import Bootstrap, Figure
 from redraft.evaluation.outputs import SystemOutput
@@ -59,18 +60,22 @@ class WrittenOutputs:
         """Why a system has no outputs for a test set."""
         return self.absence(system) or (_NOT_SELECTED if self.accepts(system, test_set) else "one keyword only")
 
+    def inputs(self, system: str, test_set: str) -> Sequence[Input]:
+        """The inputs that a system takes of a test set."""
+        return run_systems.inputs_of(self.config, Job(system, test_set), self.sets)
+
     def records(self, system: str, test_set: str) -> list[OutputRecord]:
         """The records of a system, in the order of the test set."""
         key = system, test_set
         if key not in self._records:
-            self._records[key] = run_systems.records(self.config.outputs(*key), self.sets[test_set])
+            self._records[key] = run_systems.records(self.config.outputs(*key), self.inputs(*key))
         return self._records[key]
 
     def outputs(self, system: str, test_set: str, steps: int | None = None) -> list[SystemOutput]:
         """The outputs of a system for a test set, by default after all its steps."""
         derive = SYSTEMS[system].derive
         if derive is not None:
-            return derive(self.sets[test_set])
+            return derive(self.inputs(system, test_set))
         path = self.config.outputs(system, test_set)
         return run_systems.outputs_after(self.records(system, test_set), steps or self.config.steps, path)
 
@@ -79,7 +84,7 @@ class WrittenOutputs:
         found = self.outputs(system, test_set, steps)
         return Material(
             found,
-            constraints=[item.constraints for item in self.sets[test_set]],
+            constraints=[item.constraints for item in self.inputs(system, test_set)],
             references=[one.references for one in found],
             judged=judged if SYSTEMS[system].is_judged else None,
         )

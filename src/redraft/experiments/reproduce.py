@@ -24,8 +24,9 @@ from redraft.experiments.experiment import Experiment, ExperimentKind, OutputReq
 from redraft.experiments.judge_scores import UNITS, JudgeTexts, ScoreFile
 from redraft.experiments.measurements import Measurements, WrittenOutputs
 from redraft.experiments.result import Result, to_json
-from redraft.experiments.run_systems import ProgressListener, units_missing, write_missing
+from redraft.experiments.run_systems import ProgressListener, units_missing
 from redraft.experiments.systems import SYSTEMS, choose
+from redraft.experiments.workers import write_in_processes
 from redraft.files import replacing, sha256
 from redraft.models.pack import Pack, open_pack
 from redraft.models.pull import SOURCES
@@ -64,16 +65,17 @@ def reproduce(config: ReproduceConfig, names: Sequence[str], listener: ProgressL
     """Run the missing outputs and write every page; None if stopped. Call again to resume."""
     experiments = choose_experiments(names)
     choose(config.systems)
+    choose(tuple(name for name, _ in config.fewer))
     pack = open_pack(config.pack)
     _try_judge(config)
     requests = list(dict.fromkeys(request for one in experiments for request in one.requests(config)))
-    sets = inputs.make_sets((request.set for request in requests), config.data, config.num, config.seed)
+    sets = inputs.make_sets((request.set for request in requests), config.test_file, config.num, config.seed)
     for path in dict.fromkeys(path for one in experiments for path in one.data_files):
         inputs.source(config.data, path)
     _claim(config, pack)
     written = WrittenOutputs(config, pack, sets)
     listener.begin(_units(written, requests))
-    if not write_missing(config, jobs_of(written, requests), sets, pack, listener):
+    if not write_in_processes(config, jobs_of(written, requests), sets, pack, listener):
         return None
     with _alone(config.out):
         scores = None
@@ -109,7 +111,9 @@ def _units(written: WrittenOutputs, requests: Sequence[OutputRequest]) -> int:
     units = units_missing(config, jobs_of(written, requests), written.sets)
     if not config.judge:
         return units
-    return units + UNITS * sum(len(written.sets[one.set]) for one in requests if written.has(one.system, one.set))
+    return units + UNITS * sum(
+        len(written.inputs(one.system, one.set)) for one in requests if written.has(one.system, one.set)
+    )
 
 
 def _texts(written: WrittenOutputs, experiments: Sequence[Experiment]) -> JudgeTexts:
@@ -124,7 +128,7 @@ def _claim(config: ReproduceConfig, pack: Pack) -> None:
         "pack": f"{pack.name}@{pack.fingerprint}",
         "steps": config.steps,
         "seed": config.seed,
-        "test": _test_sha256(config.data / inputs.TEST),
+        "test": _test_sha256(config.test_file),
     }
     path = config.out / ABOUT
     if path.exists():

@@ -13,7 +13,7 @@ from redraft.drafts import Settings
 from redraft.errors import InputError, OutputError
 from redraft.evaluation.outputs import SystemOutput, output_of, records_of
 from redraft.experiments.config import ReproduceConfig
-from redraft.experiments.inputs import TestSets
+from redraft.experiments.inputs import TestSets, first_inputs
 from redraft.experiments.systems import SYSTEMS, open_system, steps_of
 from redraft.models.pack import Pack
 from redraft.writer import Writer
@@ -46,8 +46,13 @@ def units_missing(config: ReproduceConfig, jobs: Iterable[Job], sets: TestSets) 
     return sum(
         _units(settings_of(config, job.system), item)
         for job in jobs
-        for item in _left(sets[job.set], _peek(config.outputs(job.system, job.set)))
+        for item in _left(inputs_of(config, job, sets), _peek(config.outputs(job.system, job.set)))
     )
+
+
+def inputs_of(config: ReproduceConfig, job: Job, sets: TestSets) -> Sequence[Input]:
+    """The inputs that a system takes of a test set."""
+    return first_inputs(sets, job.set, config.num_for(job.system))
 
 
 def settings_of(config: ReproduceConfig, system: str) -> Settings:
@@ -60,7 +65,7 @@ def settings_of(config: ReproduceConfig, system: str) -> Settings:
 
 def is_complete(config: ReproduceConfig, job: Job, sets: TestSets) -> bool:
     """Whether a system has an output for every input of a test set."""
-    return not _left(sets[job.set], _peek(config.outputs(job.system, job.set)))
+    return not _left(inputs_of(config, job, sets), _peek(config.outputs(job.system, job.set)))
 
 
 def _units(settings: Settings, item: Input) -> int:
@@ -75,12 +80,18 @@ def write_missing(
     for name in dict.fromkeys(job.system for job in jobs):
         writer: Writer | None = None
         for job in (one for one in jobs if one.system == name):
-            path = config.outputs(job.system, job.set)
             writer = writer or open_system(SYSTEMS[name], pack)
-            if not _left(sets[job.set], kept := _peek(path)):
-                batch.refuse_other_settings(writer, settings_of(config, name), kept, path)
-            elif not _write_set(config, writer, sets[job.set], job, listener):
+            if not write_job(config, writer, job, sets, listener):
                 return False
+    return True
+
+
+def write_job(config: ReproduceConfig, writer: Writer, job: Job, sets: TestSets, listener: ProgressListener) -> bool:
+    """Write the missing outputs of a system for a test set; returns False if stopped. Existing ones are checked."""
+    path, inputs = config.outputs(job.system, job.set), inputs_of(config, job, sets)
+    if _left(inputs, kept := _peek(path)):
+        return _write_set(config, writer, inputs, job, listener)
+    batch.refuse_other_settings(writer, settings_of(config, job.system), kept, path)
     return True
 
 

@@ -5,8 +5,6 @@ Shards are written atomically, so an existing shard is complete and is not made 
 """
 
 import multiprocessing
-import os
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -14,13 +12,13 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, repeat
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from redraft import corpus, text
 from redraft.errors import CorpusError, InputError, OutputError
 from redraft.files import replacing, sha256
+from redraft.interrupt import end_with_parent
 from redraft.models.vocabulary import Vocabulary
 from redraft.synthesis import shards
 from redraft.synthesis.corrupt import Corruptor
@@ -286,15 +284,7 @@ _worker: Sequence[_Maker] = ()
 def _start_worker(maker: _Maker) -> None:
     global _worker
     _worker = (maker,)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    # A worker whose parent was killed would otherwise wait for work forever.
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
+    end_with_parent()
 
 
 def _make(shard: _Shard) -> int:
