@@ -172,7 +172,7 @@ def test_lines_with_a_trace_and_without_are_not_mixed(run: Any, tmp_path: Path) 
         ),
         (["generate", *["w"] * 10_000], "10,000 given words are too many"),
         (["reproduce", "table0", "--data", "."], "there is no 'table0' to rerun; choose all or some of: table1"),
-        (["reproduce", "all", "--data", "."], "has no one-billion-word/test.txt"),
+        (["reproduce", "all", "--data", "."], "there is no one-billion-word/test.txt with test sentences"),
         (["reproduce", "all", "--data", ".", "--systems", "l-mcmc,none"], "there is no system 'none'"),
         (["reproduce", "all", "--data", ".", "--num", "0"], "--num must be at least 1"),
         (["reproduce", "all", "--data", ".", "--judge", "./none"], "the judge's folder ./none does not exist"),

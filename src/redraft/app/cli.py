@@ -29,6 +29,7 @@ _SECTIONS = {
         "testset": "redraft.app.evaluate:testset",
         "reproduce": "redraft.app.reproduce:reproduce",
         "report": "redraft.app.reproduce:report",
+        "outputs": "redraft.app.reproduce:outputs",
     },
     "Models": {
         "pull": "redraft.app.pull:pull",

@@ -109,6 +109,19 @@ def report(folder: Path, out: Path | None, samples: int) -> None:
     click.echo(f"wrote {path}")
 
 
+@click.command()
+@click.argument("folder", type=_PATH, metavar="DIR")
+@click.option("--out", type=_PATH, required=True, help="Folder to write to.")
+def outputs(folder: Path, out: Path) -> None:
+    """Unpack outputs that redraft reproduce has kept, for redraft evaluate.
+
+    DIR is the folder kept of its results. The files are OUT/outputs/SYSTEM/SET.jsonl.
+    """
+    from redraft.experiments.kept import unpack
+
+    click.echo(f"wrote {len(unpack(folder, out))} files to {out / 'outputs'}")
+
+
 class _Bar:
     """A progress bar on a terminal; elsewhere one line per stage."""
 

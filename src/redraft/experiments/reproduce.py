@@ -22,9 +22,10 @@ from redraft.experiments import (
 from redraft.experiments.config import ReproduceConfig
 from redraft.experiments.experiment import Experiment, ExperimentKind, OutputRequest, jobs_of
 from redraft.experiments.judge_scores import UNITS, JudgeTexts, ScoreFile
+from redraft.experiments.kept import KEPT, keep, unpack
 from redraft.experiments.measurements import Measurements, WrittenOutputs
 from redraft.experiments.result import Result, to_json
-from redraft.experiments.run_systems import ProgressListener, units_missing
+from redraft.experiments.run_systems import Job, ProgressListener, units_missing
 from redraft.experiments.systems import SYSTEMS, choose
 from redraft.experiments.workers import write_in_processes
 from redraft.files import replacing, sha256
@@ -73,11 +74,13 @@ def reproduce(config: ReproduceConfig, names: Sequence[str], listener: ProgressL
     for path in dict.fromkeys(path for one in experiments for path in one.data_files):
         inputs.source(config.data, path)
     _claim(config, pack)
+    _restore(config)
     written = WrittenOutputs(config, pack, sets)
     listener.begin(_units(written, requests))
     if not write_in_processes(config, jobs_of(written, requests), sets, pack, listener):
         return None
     with _alone(config.out):
+        _keep(written, requests)
         scores = None
         if config.judge:
             scores = ScoreFile(_scores_path(config, config.judge), config.judge)
@@ -103,6 +106,21 @@ def _alone(out: Path) -> Iterator[None]:
     with (out / _LOCK).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _restore(config: ReproduceConfig) -> None:
+    """Unpack kept outputs where there are no others, such as in a copy of published results."""
+    if (config.out / KEPT).is_dir():
+        with _alone(config.out):
+            unpack(config.out / KEPT, config.out)
+
+
+def _keep(written: WrittenOutputs, requests: Sequence[OutputRequest]) -> None:
+    """Keep the outputs of the requests, with those of earlier runs."""
+    jobs = dict.fromkeys(Job(one.system, one.set) for one in requests if SYSTEMS[one.system].derive is None)
+    there = [job for job in jobs if written.has(job.system, job.set)]
+    found = {job: written.records(job.system, job.set) for job in there}
+    keep(written.config.out, found, written.sets)
 
 
 def _units(written: WrittenOutputs, requests: Sequence[OutputRequest]) -> int:
