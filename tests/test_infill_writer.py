@@ -23,6 +23,8 @@ INPUTS = [
     Constraints(("toward", "us"), order=Order.ANY, max_words=6),
     Constraints(template="us ___ to ___ .", max_words=7),
     Constraints(("us",), ban=("to",), min_words=2, max_words=6),
+    Constraints(("to|toward", "?us"), order=Order.ANY, max_words=6),
+    Constraints(template="us|to ___{2,3} to ___ .", max_words=8),
 ]
 
 

@@ -43,6 +43,7 @@ _POWER, _POWER_OF_BLANKS = 0.5, 0.35
 _REPETITION = penalise_repetition(1.0)  # after that division
 _FEWEST_WORDS = 8  # of a draft, if the constraints do not prefer fewer
 _SHORT = 1.0  # what a draft loses for each word that it is short of them
+_UNWELCOME = 0.5  # what a draft loses for each optional word that it does without
 _BLANK_ROOM = 15  # words more than other systems may write into a template
 _TRIES = 8  # versions of a stretch in a rewriting step
 
@@ -308,7 +309,9 @@ class InfillWriter(Writer):
         log_weight = candidate.log_alone + self._target.log_soft(candidate.sentence)
         power = _length_power(constraints)
         repetition = _REPETITION.log_weight(candidate.sentence.words)
-        return log_weight / float(candidate.num_tokens**power) + repetition - _SHORT * num_missing
+        num_left_out = sum(part.is_optional for part in constraints.parts) - len(_held_optional(constraints, candidate))
+        loss = _SHORT * num_missing + _UNWELCOME * num_left_out
+        return log_weight / float(candidate.num_tokens**power) + repetition - loss
 
     def _chosen(self, constraints: Constraints, candidates: Sequence[_Candidate], num: int) -> list[_Candidate]:
         """The best candidate, then the best among those that differ from it, and so on."""
@@ -326,7 +329,7 @@ class InfillWriter(Writer):
         return taken
 
     def _fall_back(self, task: _Task, settings: Settings, seed: int) -> list[Draft]:
-        if self._fallback is None:
+        if self._fallback is None or task.given.fixes_lengths:
             raise InputError("the infiller found no sentence that meets the constraints; allow more words")
         _LOG.warning("redraft: the infiller found no sentence for this input; another system writes it")
         again = Settings(None, settings.chains, settings.num, seed, settings.time_limit)
@@ -349,6 +352,11 @@ class InfillWriter(Writer):
             "seed": seed,
         }
         return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def _held_optional(constraints: Constraints, candidate: _Candidate) -> set[int]:
+    """The optional parts that a sentence has."""
+    return {lock for lock in candidate.sentence.locks if lock >= 0 and constraints.parts[lock].is_optional}
 
 
 def _length_power(constraints: Constraints) -> float:

@@ -275,7 +275,7 @@ def refusal_of_lengths(name: str, constraints: Constraints) -> str | None:
     """Why a recipe that fills blanks with any number of words cannot write; None if the template fixes no length."""
     if not constraints.fixes_lengths:
         return None
-    return f"recipe {name} cannot keep to a number of words in a blank; recipes that can: {_names(TOLD)}"
+    return f"recipe {name} cannot keep to a number of words in a blank; recipes that can: {_names((INFILLING, *TOLD))}"
 
 
 def refusal_without_lengths(name: str, constraints: Constraints) -> str | None:

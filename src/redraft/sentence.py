@@ -214,6 +214,19 @@ class Constraints:
     def _blanks(self) -> tuple[NumWords, ...]:
         return (NumWords(),) if self._template is None else self._template.blanks
 
+    @property
+    def room(self) -> tuple[NumWords, ...]:
+        """The numbers of words before each part, and after the last."""
+        template = self._template
+        if template is None:
+            return (NumWords(),) * (len(self.parts) + 1)
+        closed = NumWords(0, 0)
+        return (
+            *(() if template.opens_blank else (closed,)),
+            *template.blanks,
+            *(() if template.closes_blank else (closed,)),
+        )
+
     def _num_given(self, choose: Callable[[Iterable[int]], int]) -> int:
         """The number of given words, by the shortest or the longest realisations."""
         return sum(choose(map(len, part.realisations)) for part in self.parts if not part.is_optional)
@@ -259,15 +272,29 @@ class Constraints:
         """
         if self.fixes_lengths:
             raise ConstraintError("this recipe fills blanks with any number of words; leave the number of ___{3} out")
-        spans = [(index, part.words) for index, part in enumerate(self.parts) if not part.is_optional]
+        numbers = [number for number, part in enumerate(self.parts) if not part.is_optional]
         if rng is not None and self.order is Order.ANY and self._template is None:
-            spans = [spans[i] for i in rng.permutation(len(spans))]
+            numbers = [numbers[i] for i in rng.permutation(len(numbers))]
+        return self._laid_out(numbers)
+
+    def outline(self) -> Sentence:
+        """All given words in their first realisation, optional ones included, without the words of blanks.
+
+        Examples:
+            >>> redraft.Constraints(["run~", "?fast"]).outline().words
+            ('run', 'fast', '.')
+        """
+        return self._laid_out(range(len(self.parts)))
+
+    def _laid_out(self, numbers: Iterable[int]) -> Sentence:
+        """The sentence of the parts with these numbers."""
         words: list[str] = []
         locks: list[int] = []
         gaps: list[bool] = [self._template is None or self._template.opens_blank]
-        for index, part in spans:
+        for number in numbers:
+            part = self.parts[number].words
             words += part
-            locks += [index] * len(part)
+            locks += [number] * len(part)
             gaps += [False] * (len(part) - 1) + [True]
         gaps[-1] = self._template is None or self._template.closes_blank
         if self.has_ending:

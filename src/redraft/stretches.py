@@ -69,12 +69,14 @@ def holds_first_places(sentence: Sentence, constraints: Constraints) -> bool:
     is_template = constraints.template is not None
     any_order = constraints.order is Order.ANY and not is_template
     runs = [list(run) for lock, run in groupby(range(len(sentence)), key=sentence.locks.__getitem__) if lock >= 0]
-    parts = [sentence.words[run[0] : run[-1] + 1] for run in runs]
+    held = [sentence.locks[run[0]] for run in runs]
     at = 0
     for number, run in enumerate(runs):
-        pending = parts[number:] if any_order else parts[number : number + 1]
-        earliest = at + (is_template and sentence.open_gaps[at])  # a blank holds a word
-        if any(reads_as(sentence.words, i, part) for i in range(earliest, run[0]) for part in pending):
+        left = [part for part in range(len(constraints.parts)) if part not in held[:number]]
+        pending = left if any_order else [part for part in left if part <= held[number]]
+        fewest = max(constraints.room[number].least, is_template and sentence.open_gaps[at])  # a blank holds a word
+        forms = [one for part in pending for one in constraints.parts[part].realisations]
+        if any(reads_as(sentence.words, i, one) for i in range(at + fewest, run[0]) for one in forms):
             return False
         at = run[-1] + 1
     return True

@@ -25,6 +25,7 @@ from redraft.models.pack import DEFAULT, Pack, require
 from redraft.models.pull import SOURCES, is_pulled
 from redraft.recipes import ChainRecipe, InfillerRecipe, Overrides
 from redraft.revise.kernels import KernelName
+from redraft.sentence import Constraints
 from redraft.target import SoftScore, power_of
 from redraft.text import capitalise
 from redraft.writer import Shaping, Writer, WritingSystem
@@ -74,6 +75,10 @@ class InfillerSystem(WritingSystem):
     def missing(self, pack: Pack) -> list[str]:
         """The infiller, if the pack lacks it."""
         return [] if INFILLER in pack.parts else [INFILLER]
+
+    def refusal(self, constraints: Constraints) -> str | None:
+        """It writes for all constraints."""
+        return None
 
     def override(self, given: Overrides) -> "InfillerSystem":
         """The same system with the values that are given."""

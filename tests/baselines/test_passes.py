@@ -127,15 +127,19 @@ def test_what_it_cannot_write_is_refused_before_any_work(recipe: str) -> None:
     assert system(recipe).refusal(Constraints(template="The ___ dog", lengths=[1])) is None
 
 
-@pytest.mark.parametrize("recipe", [name for name in SYSTEMS if name not in _RECIPES])
+@pytest.mark.parametrize("recipe", [name for name in SYSTEMS if name not in (*_RECIPES, "infiller")])
 def test_others_refuse_templates_that_fix_a_length(recipe: str) -> None:
     fixed, free = Constraints(template="The ___{2} dog ."), Constraints(template="The ___ dog .", lengths=[2])
     refusal = str(system(recipe).refusal(fixed))
     if recipe not in ("sep-bf", "asyn-bf"):
         assert all(SYSTEMS[one].refusal(fixed) is None for one in refusal.partition("that can: ")[2].split(", "))
         assert system(recipe).refusal(free) is None
-    run = CliRunner().invoke(cli, ["infill", "The ___{2} dog .", "--pack", "none"])
+
+
+def test_a_default_that_cannot_keep_to_lengths_refuses_them() -> None:
+    run = CliRunner().invoke(cli, ["infill", "The ___{2,3} dog ."])  # without SmolLM2 the default is no infiller
     assert "cannot keep to a number of words" in str(run.exception)
+    assert system("infiller").refusal(Constraints(template="The ___{2,3} dog .")) is None
 
 
 def test_lengths_beside_a_template_change_nothing_for_those_that_are_not_told(tiny_pack: Pack) -> None:

@@ -1,5 +1,6 @@
 """Particles: constraints hold in each, and their weights make them draws from the model given the constraints."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -90,7 +91,9 @@ def is_met(constraints: Constraints, words: list[str]) -> bool:
         return False
     if constraints.template is None:
         return True
-    pattern = constraints.template.replace("___", "[a-z]+( [a-z]+)*")
+    pattern = re.sub(r"(\w+)\|(\w+)", r"(\1|\2)", constraints.template)
+    pattern = re.sub(r"___\{(\d),(\d)\}", r"[a-z]+( [a-z]+){\1,\2}", pattern).replace("___", "[a-z]+( [a-z]+)*")
+    pattern = re.sub(r"\{(\d),(\d)\}", lambda one: f"{{{int(one[1]) - 1},{int(one[2]) - 1}}}", pattern)
     pattern += " ." if constraints.has_ending else ""
     return re.fullmatch(pattern.replace(" .", " [.]"), " ".join(words).lower()) is not None
 
@@ -114,6 +117,20 @@ CASES = {
     "ban and minimum": Constraints(("us",), ban=("to",), min_words=2, max_words=5),
     "template": Constraints(template="us ___ to ___ .", max_words=6),
     "open template": Constraints(template="___ toward ___", max_words=5),
+    "alternatives": Constraints(("us|toward",), max_words=4),
+    "one begins with the other": Constraints(("to|toward", "us"), max_words=4),
+    "any order, one begins with the other": Constraints(("to|toward", "us"), order=Order.ANY, max_words=4),
+    "a word or a phrase with it": Constraints(('us|"to us"', "to"), max_words=5),
+    "a phrase that begins with the word": Constraints(('us|"us to"',), max_words=4),
+    "phrases that overlap": Constraints(('"us us"|"us to"',), max_words=4),
+    "a word twice, once as it is": Constraints(("us|to", "us"), order=Order.ANY, max_words=4),
+    "optional": Constraints(("us", "?to"), max_words=4),
+    "optional before": Constraints(("?toward", "us"), max_words=4),
+    "optional, any order": Constraints(("us", "?to|toward"), order=Order.ANY, max_words=4),
+    "template with alternatives": Constraints(template="us|to ___ to|toward .", max_words=5),
+    "open template with alternatives": Constraints(template="___ us|toward ___", max_words=5),
+    "numbers of words": Constraints(template="us ___{2,3} to .", max_words=6),
+    "numbers of words at the ends": Constraints(template="___{2,2} to ___{1,2}", max_words=5),
 }
 
 
@@ -182,6 +199,37 @@ def test_every_particle_meets_every_constraint(
         for lock, keyword in enumerate(keywords):
             held = [word for word, own in zip(one.sentence.words, one.sentence.locks, strict=True) if own == lock]
             assert held == keyword.split()
+
+
+def has_in_order(words: list[str], keywords: Sequence[Sequence[str]]) -> bool:
+    """Whether one alternative of each keyword occurs, one after the other: a check that shares no code with redraft."""
+    if not keywords:
+        return True
+    found = [re.search(rf"(^| ){one}(?= |$)", " ".join(words).lower()) for one in keywords[0]]
+    ends = [one.end() for one in found if one]
+    return bool(ends) and has_in_order(" ".join(words)[min(ends) :].split(), keywords[1:])
+
+
+_FORMS = {"us|to": ["us", "to"], "to|toward": ["to", "toward"], 'us|"to us"': ["us", "to us"], "toward": ["toward"]}
+
+
+@given(
+    st.lists(st.sampled_from([*_FORMS, "?us|toward"]), min_size=1, max_size=3).filter(lambda one: set(one) & {*_FORMS}),
+    st.sampled_from(Order),
+    st.integers(0, 3),
+    st.integers(0, 99),
+)
+def test_every_particle_has_a_form_of_each_word(keywords: list[str], order: Order, spare: int, seed: int) -> None:
+    constraints = Constraints(tuple(keywords), order=order, max_words=2 * len(keywords) + 1 + spare)
+    required = [_FORMS[one] for one in keywords if one in _FORMS]
+    orders = itertools.permutations(required) if order is Order.ANY else [required]
+    orders = [list(one) for one in orders]
+    for one in ParticleDrafter(_Toy(seed)).draft(DraftOrder(constraints, np.random.default_rng(seed), 6)):
+        assert constraints.met_by(one.sentence.words)
+        words = text.tokenise(one.sentence.text)
+        assert any(has_in_order(words, each) for each in orders)
+        locked = {lock for lock in one.sentence.locks if lock >= 0}
+        assert locked >= {number for number, keyword in enumerate(keywords) if not keyword.startswith("?")}
 
 
 @given(

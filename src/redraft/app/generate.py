@@ -30,6 +30,7 @@ def _sample_options(command: Command) -> Command:
     examples=(
         ('redraft generate dog "old park" ball', "Write a sentence with two words and a phrase"),
         ("redraft generate ball dog --order any --num 3 --seed 7", "Write three, with the words in any order"),
+        ("redraft generate 'run~' 'dog|puppy' '?happily'", "Allow any form of a word, alternatives, an optional word"),
         ("redraft generate river --ban water --min-words 8 --max-words 15", "Ban a word and limit the length"),
         ("redraft generate company profit --seed 2 --trace", "Show how the sentence was revised"),
         ("redraft generate --input words.txt --output drafts.jsonl", "Write a sentence for each line of a file"),
@@ -44,6 +45,9 @@ def generate(
     """Write a sentence that contains the given words and phrases.
 
     The words are kept exactly as given. Quote a phrase to keep its words together.
+
+    run~ is any form of a word, run~VERB any form of the verb. car|automobile is one of several words. ?word is welcome,
+    but not required. A backslash makes any of these marks a character.
     """
     _write({"keywords": list(words)} if words else {}, options, samples, burn_in, thin)
 
@@ -69,8 +73,11 @@ def infill(template: str | None, options: Options, samples: int | None, burn_in:
 
     Each ___ in the template is a blank. It takes any number of words. The rest of the template is kept as it is.
 
-    ___{3} is a blank of exactly three words, counting punctuation and an ending. Only some recipes can keep to it: flm,
-    blm, fb-lm, bayesian-mcmc, tigs-random, tigs-flm. They must be told the length of every blank, and take no keywords.
+    ___{3} is a blank of exactly three words, counting punctuation and an ending, ___{2,4} one of two to four. Only some
+    recipes can keep to it: infiller, and for exact numbers flm, blm, fb-lm, bayesian-mcmc, tigs-random, tigs-flm. These
+    must be told the length of every blank, and take no keywords.
+
+    The rest of the template may have forms and alternatives, as in "The car|bus ___ ." (see redraft generate).
     """
     _write({} if template is None else {"template": template}, options, samples, burn_in, thin)
 

@@ -106,13 +106,16 @@ class Options:
             num_missing(constraints)
         if self.recipe is None and not constraints.fixes_lengths:  # which every recipe of a default can write
             return
-        from redraft.recipes import refusal_of_lengths
+        from redraft import recipes
+        from redraft.assemble import opened
+        from redraft.models.pack import DEFAULT
         from redraft.systems import system
 
-        if self.recipe is None:
-            why = refusal_of_lengths("of the default", constraints)
-        else:
-            why = system(self.recipe).refusal(constraints)
+        recipe = self.recipe
+        if recipe is None:
+            pack = opened(self.pack or DEFAULT)
+            recipe = (recipes.default(pack) if self.target is None else recipes.own(pack)).name
+        why = system(recipe).refusal(constraints)
         if why is not None:
             raise ConstraintError(why)
 

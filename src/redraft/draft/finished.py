@@ -23,30 +23,30 @@ class SentenceReader:
         locks = self._locks(particle, words)
         if locks is None or not self._task.constraints.met_by(words) or len(words) > self._task.constraints.limit:
             return []
-        sentence = self._sentence(words, locks)
+        sentence = self._sentence(words, locks, particle.held)
         return [Drafted(sentence, particle.log_prob, len(particle.tokens), particle.log_weight)]
 
     def _locks(self, particle: GrowingParticle, words: Words) -> list[int] | None:
         places = text_spans(words, particle.text)
         locks = [FREE] * len(words)
-        for part, (start, end) in zip(particle.held, particle.spans, strict=True):
+        for held, (start, end) in zip(particle.held, particle.spans, strict=True):
             inside = [i for i, (first, last) in enumerate(places) if start <= first and last <= end]
-            if len(inside) != len(self._task.parts[part]) or not reads_as(words, inside[0], self._task.parts[part]):
+            wanted = self._task.realisations[held]
+            if len(inside) != len(wanted) or not reads_as(words, inside[0], wanted):
                 return None
             for i in inside:
-                locks[i] = part
+                locks[i] = self._task.part_of[held]
         if self._task.constraints.has_ending:
             locks[-1] = ENDING
         return locks
 
-    def _sentence(self, words: Words, locks: Sequence[int]) -> Sentence:
+    def _sentence(self, words: Words, locks: Sequence[int], held: Sequence[int]) -> Sentence:
         """The given words as they were given, and the first word without the capital that it has from its place."""
         shown = list(words)
-        counts = dict.fromkeys(range(len(self._task.parts)), 0)
+        given = {self._task.part_of[one]: iter(self._task.realisations[one]) for one in held}
         for i, lock in enumerate(locks):
             if lock >= 0:
-                shown[i] = self._task.parts[lock][counts[lock]]
-                counts[lock] += 1
+                shown[i] = next(given[lock])
         first = text.opening(words)
         if first is not None and locks[first] == FREE:
             small = shown[first][:1].lower() + shown[first][1:]

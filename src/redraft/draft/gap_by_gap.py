@@ -35,7 +35,8 @@ class _BlankEnd(NamedTuple):
 
     row: int
     particle: GrowingParticle
-    tokens: Tokens  # of the part
+    realisation: int  # of the part
+    tokens: Tokens  # that write it
     log_first: float
 
     @property
@@ -65,7 +66,7 @@ class GapByGap(Generic[DecoderT]):
             if not ends or time.monotonic() > deadline:
                 self.particles = []
                 return
-            self._start(part, ends, rng)
+            self._start(ends, rng)
             yield from self._write_part(rng)
 
     def _paths(
@@ -77,12 +78,14 @@ class GapByGap(Generic[DecoderT]):
         while running:
             for row in running:
                 particle = self.particles[row]
-                if self.rules.may_start(particle):
-                    tokens = self.rules.spell(particle, part)
-                    ends.append(_BlankEnd(row, particle.copy(), tokens, self.dists[row].log_prob(tokens[0])))
-                    if self.rules.is_long(particle):
-                        is_ended = rng.random() < _ENDS
-                        particle.log_weight = IMPOSSIBLE if is_ended else particle.log_weight - math.log(1 - _ENDS)
+                starts = self.rules.starts(particle)
+                for realisation in starts:
+                    tokens = self.rules.spell(particle, realisation)
+                    log_first = self.dists[row].log_prob(tokens[0])
+                    ends.append(_BlankEnd(row, particle.copy(), realisation, tokens, log_first))
+                if starts and self.rules.is_long(particle):
+                    is_ended = rng.random() < _ENDS
+                    particle.log_weight = IMPOSSIBLE if is_ended else particle.log_weight - math.log(1 - _ENDS)
                 if particle.log_weight > IMPOSSIBLE:
                     self.rules.advance(particle, self.dists[row], choose)
             running = [row for row in running if self._is_running(self.particles[row], part)]
@@ -95,7 +98,7 @@ class GapByGap(Generic[DecoderT]):
             particle.log_weight > IMPOSSIBLE and len(particle.held) == part and len(particle.tokens) < self.most_tokens
         )
 
-    def _start(self, part: int, ends: Sequence[_BlankEnd], rng: np.random.Generator) -> None:
+    def _start(self, ends: Sequence[_BlankEnd], rng: np.random.Generator) -> None:
         """Draw as many ends as there are particles, and begin the part there."""
         log_weights = np.array([end.log_weight for end in ends])
         chosen = [ends[i] for i in drawn(log_weights, len(self.particles), rng)]
@@ -103,7 +106,7 @@ class GapByGap(Generic[DecoderT]):
         log_mean = log_sum(log_weights) - math.log(len(chosen))
         for particle, end in zip(self.particles, chosen, strict=True):
             particle.log_weight = log_mean - end.log_first  # the whole part is counted when it is complete
-            self.rules.start(particle, part, end.tokens, end.log_first)
+            self.rules.start(particle, end.realisation, end.tokens, end.log_first)
 
     def _write_part(self, rng: np.random.Generator) -> Reading[DecoderT]:
         """Write the rest of a part with all particles, and resample them."""

@@ -35,7 +35,10 @@ class Boundary(NamedTuple):
 
 @dataclass
 class GrowingParticle:
-    """A sentence that is being written. ``held`` are the parts in it, up to the latest whose end is certain."""
+    """A sentence that is being written. ``held`` are the parts in it, up to the latest whose end is certain.
+
+    Parts are numbers of realisations of ``DraftTask``.
+    """
 
     tokens: list[int] = field(default_factory=list)
     text: str = ""

@@ -141,9 +141,9 @@ class ParticleDrafter(Generic[DecoderT]):
         dists = self._dists(logits[None]) * order.num
         choose = partial(_draw_token if task.fills_blanks else _draw, rng=rng)
         if task.fills_blanks:
-            longest = max((len(self._model.spell((), part)) for part in task.parts), default=0)
+            longest = max((len(self._model.spell((), one)) for one in task.realisations), default=0)
             gaps = GapByGap(rules, decoder, particles, dists, len(first.tokens), most - longest, self._dists)
-            yield from gaps.fill(0 if task.opens else 1, choose, rng, deadline)
+            yield from gaps.fill(len(first.held) + (first.part is not None), choose, rng, deadline)
             particles, dists = gaps.particles, gaps.dists
         finished: list[Drafted] = []
         for _ in range(most):
@@ -215,7 +215,7 @@ class ParticleDrafter(Generic[DecoderT]):
 
     def _begin(self, task: DraftTask, rules: GrowthRules, num: int) -> tuple[GrowingParticle, torch.Tensor, DecoderT]:
         """A particle with the words that every sentence begins with, scores of its next token, and a decoder."""
-        given = () if task.opens else self._model.spell((), task.parts[0])
+        given = self._model.spell((), task.realisations[0]) if task.begins_given else ()
         particle, prompt = GrowingParticle(), task.prompt(self._style)
         for dist in self._dists(self._model.logits(prompt, [given])[0]) if given else ():
             rules.advance(particle, dist, _only_start)

@@ -1,12 +1,14 @@
 """What a drafter has to write, and what it wrote."""
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from redraft.models.base import Words
 from redraft.models.causal.prompts import keywords_prompt, pieces_of, template_prompt
-from redraft.sentence import Constraints, Order, Sentence
+from redraft.phrases import NumWords, contains
+from redraft.sentence import Constraints, Order, Part, Sentence
 from redraft.stretches import Stretch
 
 
@@ -21,17 +23,30 @@ class Drafted(NamedTuple):
 
 @dataclass(frozen=True)
 class DraftTask:
-    """What has to be written: given parts in their order, with None for each gap between them."""
+    """What has to be written: given parts in their order, with None for each gap between them.
+
+    ``pieces`` have the first realisation of each part; this is what the model is asked for.
+    """
 
     constraints: Constraints
     pieces: tuple[Words | None, ...]
+    parts: tuple[Part, ...]
     any_order: bool
     fills_blanks: bool  # whether every gap needs a free word
+    room: tuple[NumWords, ...]  # of each gap: before each part, and after the last
 
     @classmethod
     def of(cls, constraints: Constraints) -> "DraftTask":
         any_order = constraints.order is Order.ANY and constraints.template is None
-        return cls(constraints, tuple(pieces_of(constraints.start())), any_order, constraints.template is not None)
+        outline = constraints.outline()
+        return cls(
+            constraints,
+            tuple(pieces_of(outline)),
+            constraints.parts,
+            any_order,
+            constraints.template is not None,
+            constraints.room,
+        )
 
     @classmethod
     def around(cls, constraints: Constraints, sentence: Sentence, stretch: Stretch) -> "DraftTask":
@@ -39,11 +54,30 @@ class DraftTask:
         words = sentence.words
         pieces = (words[: stretch.start] or None, None, words[stretch.end :] or None)
         fills = constraints.template is not None and stretch.is_whole_gap
-        return cls(constraints, tuple(one for i, one in enumerate(pieces) if one or i == 1), False, fills)
+        parts = tuple(Part("", (piece,)) for piece in pieces if piece)
+        shown = tuple(one for i, one in enumerate(pieces) if one or i == 1)
+        room = tuple(NumWords(0, None if i == 1 else 0) for i, one in enumerate(pieces) if one or i == 1)
+        return cls(constraints, shown, parts, False, fills, room)
 
     @cached_property
-    def parts(self) -> tuple[Words, ...]:
-        return tuple(piece for piece in self.pieces if piece is not None)
+    def realisations(self) -> tuple[Words, ...]:
+        """The realisations of all parts. Those that begin with a whole realisation of the same part are left out."""
+        return tuple(itertools.chain.from_iterable(map(_distinct, self.parts)))
+
+    @cached_property
+    def part_of(self) -> tuple[int, ...]:
+        """The part of each realisation."""
+        return tuple(number for number, part in enumerate(self.parts) for _ in _distinct(part))
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether a part may be written in several ways or left out."""
+        return not all(part.is_plain for part in self.parts)
+
+    @property
+    def begins_given(self) -> bool:
+        """Whether all sentences begin with the same given words."""
+        return not self.opens and self.parts[0].is_plain
 
     @property
     def opens(self) -> bool:
@@ -60,9 +94,18 @@ class DraftTask:
         return part == len(self.parts) - 1 and not self.closes and not self.any_order
 
     def prompt(self, style: str) -> str:
-        return keywords_prompt(style, self.parts) if self.any_order else template_prompt(style, self.pieces)
+        return (
+            keywords_prompt(style, [part.words for part in self.parts])
+            if self.any_order
+            else template_prompt(style, self.pieces)
+        )
 
     @property
     def limit(self) -> int:
         """Most words, the ending left out where it is not part of what is given."""
         return self.constraints.limit - (self.constraints.has_ending and self.closes)
+
+
+def _distinct(part: Part) -> list[Words]:
+    """Realisations in which no other one is complete before their last word: that one would be held."""
+    return [one for one in part.realisations if not any(contains(one[:-1], other) for other in part.realisations)]
