@@ -35,7 +35,7 @@ from redraft.version import VERSION
 from redraft.writer import Writer
 
 _LOG = logging.getLogger("redraft")
-_TEMPERATURE = 0.45  # what the model is sharpened to where nobody asks for another temperature
+_TEMPERATURE = 0.7  # what the model is sharpened to where nobody asks for another temperature
 _ALIKE = 8.0  # what a draft loses for sharing all its words with a better one
 # Scores are divided by a power of the number of tokens: a sum (power 0) prefers stubs, a mean (power 1) long sentences.
 # Drafts of a template share its words, so stubs need to be discouraged more: the fewer blanks, the more.
