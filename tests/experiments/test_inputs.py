@@ -41,6 +41,8 @@ def test_other_test_sentences(run: ReproduceConfig, tmp_path: Path) -> None:
     written = [line for path in other.out.glob("outputs/*/*") for line in path.read_text().splitlines()]
     references = {json.loads(line)["input"]["reference"] for line in written}
     assert references
+    for page in ("README.md", "table6.md"):
+        assert "from mine.txt" in (other.out / page).read_text()
     assert references <= {text.detokenise(text.tokenise(line)) for line in lines[30:]}
     with pytest.raises(OutputError, match=r"holds a run with other settings \(test"):
         reproduce(replace(other, data=run.data, test=None), ["table6"], Quiet())

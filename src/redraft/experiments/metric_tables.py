@@ -116,8 +116,8 @@ _ALT = "Dot plots, one per metric: our values filled, with 95 % intervals; the p
 def _inputs(measurements: Measurements) -> str:
     config = measurements.config
     return (
-        f"{config.num} inputs in each set, {config.steps} steps, seed {config.seed}; 95 % intervals. A value of fewer "
-        "inputs states their number n."
+        f"{config.num} inputs in each set, from {config.test_file.name}, {config.steps} steps, seed {config.seed}; "
+        "95 % intervals. A value of fewer inputs states their number n."
     )
 
 

@@ -205,7 +205,8 @@ def _write_index(written: WrittenOutputs) -> None:
         "# The paper's tables and figures, reproduced",
         "",
         f"redraft {VERSION}, pack {written.pack.name}@{written.pack.fingerprint}, {config.steps} steps, "
-        f"seed {config.seed}. Each page states its number of inputs and its judge.",
+        f"seed {config.seed}, test sentences from {config.test_file.name}. Each page states its number of inputs "
+        "and its judge.",
         "",
         *(f"- [{name}]({name}.md), [CSV]({name}.csv)" for name in names),
         "",
