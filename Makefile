@@ -8,8 +8,8 @@ OUT ?= pack-training
 
 demo: $(READY)
 	-$(VENV)/bin/redraft pull smollm2
-	$(VENV)/bin/redraft generate person home problems depression --seed 2 --num 3
-	$(VENV)/bin/redraft infill "The mayor said ___ in the city ." --seed 3
+	$(VENV)/bin/redraft generate person home problems depression --seed 1 --num 3
+	$(VENV)/bin/redraft infill "The mayor said ___ in the city ." --seed 1
 
 test: $(READY)
 	$(VENV)/bin/python -m pytest -n logical --maxprocesses 8 --dist loadfile
