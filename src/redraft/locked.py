@@ -36,6 +36,8 @@ class Sentence:
         if action is Action.SWAP:
             first, _, _, last = self._swapped(position)
             return first, last
+        if action is Action.VARY:
+            return position, self._end_of_lock(position)
         return position, position + (action is not Action.INSERT)
 
     def filling(self, edit: Edit) -> tuple[str, ...]:
@@ -43,6 +45,8 @@ class Sentence:
         if edit.action is Action.SWAP:
             a, b, c, d = self._swapped(edit.position)
             return self.words[c:d] + self.words[b:c] + self.words[a:b]
+        if edit.action is Action.VARY and edit.word is not None:
+            return tuple(edit.word.split())
         return () if edit.word is None else (edit.word,)
 
     def apply(self, edit: Edit) -> "Sentence":
@@ -59,6 +63,12 @@ class Sentence:
             locks = self.locks[c:d] + self.locks[b:c] + self.locks[a:b]
             inner = (left != right or left == FREE for left, right in itertools.pairwise(locks))
             gaps = (self.open_gaps[a], *inner, self.open_gaps[d])
+        elif edit.action is Action.VARY:
+            if not self.starts_part(start):
+                raise ValueError(f"no given part starts at {start} of {self.words}")
+            size = len(self.filling(edit))
+            locks = (self.locks[start],) * size
+            gaps = (self.open_gaps[start], *[False] * (size - 1), self.open_gaps[end])
         elif self.locks[start] != FREE and (edit.action, self.locks[start]) != (Action.REPLACE, ENDING):
             raise ValueError(f"word {start} of {self.words} is locked")
         elif edit.action is Action.REPLACE:
@@ -76,8 +86,12 @@ class Sentence:
         here, following = self.locks[position], self.locks[position + 1 :]
         if here == FREE:
             return following[:1] == (FREE,)
-        starts = position == 0 or self.locks[position - 1] != here
-        return here >= 0 and starts and any(lock not in (here, FREE, ENDING) for lock in following)
+        return self.starts_part(position) and any(lock not in (here, FREE, ENDING) for lock in following)
+
+    def starts_part(self, position: int) -> bool:
+        """Whether a given part starts at a position."""
+        here = self.locks[position]
+        return here >= 0 and (position == 0 or self.locks[position - 1] != here)
 
     def _swapped(self, position: int) -> tuple[int, int, int, int]:
         """Start and end of the two spans that change places."""

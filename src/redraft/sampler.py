@@ -67,6 +67,7 @@ class Revision:
     words: Words
 
 
+_WITH_WORD = (Action.REPLACE, Action.INSERT, Action.VARY)
 Step = tuple[State, Revision | None]
 
 
@@ -83,7 +84,8 @@ class Sampler:
     ):
         if not actions <= kernel.actions:
             raise ValueError(f"the kernel cannot {', '.join(a.value for a in actions - kernel.actions)}")
-        self.target, self._prior, self._actions = target, prior, actions
+        self.target, self._prior = target, prior
+        self._actions = actions | {Action.VARY}  # of which the paper has none: only where a part has several forms
         self.is_exact = kernel.is_exact  # whether the states of a chain are samples from the target
         self._ratio_needs_prior, self._visits_short = kernel.ratio_needs_prior, kernel.visits_short_drafts
         self._reviser: Reviser = KernelReviser(candidates, kernel)
@@ -203,7 +205,7 @@ class Sampler:
         plans = self._reviser.plans_given(*self._sites(chains, states, moves, slots), words)
         weights = self._score(chains, states, slots, plans, None)
         found: list[Proposal | None] = [
-            plan.weigh(weight, state.log_target, given[0] if move.action in (Action.REPLACE, Action.INSERT) else None)
+            plan.weigh(weight, state.log_target, given[0] if move.action in _WITH_WORD else None)
             for plan, weight, state, move, given in zip(plans, weights, states, moves, words, strict=True)
         ]
         return self._with_prior(chains, states, tables, found)
@@ -298,15 +300,29 @@ def _slots(states: Sequence[State], moves: Sequence[Move]) -> list[Slot]:
 def _accepts(state: State, proposal: Proposal, log_level: float) -> bool:
     """Metropolis (line 10). Drawing the word that is there already does not count as an accepted revision."""
     edit = proposal.edit
-    same = edit.action is Action.REPLACE and state.sentence.words[edit.position] == edit.word
+    same = edit.action in (Action.REPLACE, Action.VARY) and _old_word(state, edit) == edit.word
     return accept(proposal.log_ratio, log_level) and not same
+
+
+def _old_word(state: State, edit: Edit) -> str | None:
+    """The word at the place of an edit; the words of a part that is varied."""
+    if edit.action is Action.INSERT:
+        return None
+    start, end = state.sentence.span(edit.action, edit.position)
+    return " ".join(state.sentence.words[start : end if edit.action is Action.VARY else start + 1])
 
 
 def _revision(old: State, new: State, proposal: Proposal | None, accepted: bool) -> Revision | None:
     if proposal is None:
         return None
     edit = proposal.edit
-    word = None if edit.action is Action.INSERT else old.sentence.words[edit.position]
     return Revision(
-        edit.action, edit.position, word, edit.word, proposal.log_ratio, accepted, new.nll, new.sentence.words
+        edit.action,
+        edit.position,
+        _old_word(old, edit),
+        edit.word,
+        proposal.log_ratio,
+        accepted,
+        new.nll,
+        new.sentence.words,
     )

@@ -169,10 +169,22 @@ class Constraints:
             part = left
         return part
 
-    @property
+    @cached_property
     def has_forms(self) -> bool:
         """Whether a part may be written in several ways or left out."""
         return not all(part.is_plain for part in self.parts)
+
+    def realisations_at(self, sentence: Sentence, position: int) -> tuple[tuple[str, ...], ...]:
+        """The ways to write the part that starts at a position, which leave the sentence within its limit.
+
+        Examples:
+            >>> words = redraft.Constraints(["dog|puppy"])
+            >>> words.realisations_at(words.start(), 0)
+            (('dog',), ('puppy',))
+        """
+        start, end = sentence.span(Action.VARY, position)
+        room = self.limit - len(sentence) + end - start
+        return tuple(one for one in self.parts[sentence.locks[position]].realisations if len(one) <= room)
 
     @property
     def locked_words(self) -> tuple[str, ...]:

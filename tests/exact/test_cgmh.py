@@ -128,7 +128,7 @@ def test_actions_are_equally_likely() -> None:
     chain = Chain(constraints, np.random.default_rng(0))
     for sentence in reachable(constraints, ["c", "d"])[::7]:
         (table,) = sampler.log_priors([chain], [sentence])
-        rows = [action for action in Action if np.isfinite(table[list(Action).index(action)]).any()]
+        rows = [action for action, row in zip(Action, table, strict=False) if np.isfinite(row).any()]
         for action in rows:
             row = table[list(Action).index(action)]
             total = sum(np.exp(log_prior(table, Move(action, int(i)))) for i in np.flatnonzero(np.isfinite(row)))

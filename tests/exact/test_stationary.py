@@ -25,6 +25,10 @@ _CASES = {
     "template": Constraints(template="a ___ b ___ c", max_words=5, endings=()),
     "template with open ends": Constraints(template="___ b ___", max_words=4, endings=()),
     "endings": Constraints(keywords=("a",), max_words=4, endings=("c", "d")),
+    "forms": Constraints(keywords=("a|b", "c"), max_words=4, endings=()),
+    "a word or a phrase": Constraints(keywords=('a|"b c"', "d"), max_words=4, endings=(), order=Order.ANY),
+    "template with forms": Constraints(template="a|b ___ c|d|a", max_words=4, endings=()),
+    "forms and at least": Constraints(keywords=('a|"b c"',), min_words=2, max_words=3, endings=()),
     "at least": Constraints(keywords=("a",), min_words=3, max_words=4, endings=()),
 }
 _OPTIONS = {
@@ -157,7 +161,7 @@ def test_log_acceptance_is_the_brute_force_ratio() -> None:
 
 
 def test_kernels_refuse_actions_they_do_not_have() -> None:
-    with pytest.raises(ValueError, match="cannot swap"):
+    with pytest.raises(ValueError, match=r"cannot .*swap"):
         toy_sampler(_WORDS, kernel=PaperKernel(), actions=frozenset(Action))
 
 
@@ -167,5 +171,9 @@ def test_a_prior_is_a_distribution() -> None:
     chain = Chain(constraints, np.random.default_rng(0))
     for sentence in reachable(constraints, _WORDS.split())[:50]:
         table = sampler.log_priors([chain], [sentence])[0]
-        moves = [Move(action, i) for action in Action for i in np.flatnonzero(np.isfinite(table[ROW[action]]))]
+        moves = [
+            Move(action, i)
+            for action in list(Action)[: len(table)]
+            for i in np.flatnonzero(np.isfinite(table[ROW[action]]))
+        ]
         assert sum(np.exp(log_prior(table, move)) for move in moves) == pytest.approx(1, abs=1e-12)

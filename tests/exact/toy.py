@@ -126,6 +126,8 @@ def choices(sentence: Sentence, move: Move, constraints: Constraints, words: Seq
     """The words that a move could put down."""
     if move.action in (Action.DELETE, Action.SWAP):
         return [None]
+    if move.action is Action.VARY:
+        return [" ".join(one) for one in constraints.realisations_at(sentence, move.position)]
     if move.action is Action.REPLACE and sentence.locks[move.position] == ENDING:
         return constraints.allowed_endings
     return [word for word in words if word not in constraints.banned_words]
@@ -148,6 +150,8 @@ def tries_of(
     if move.action is Action.DELETE:
         return itertools.product(choices(sentence, Move(Action.INSERT, 0), constraints, words), repeat=num - 1)  # type: ignore[return-value]
     taken = choices(sentence, move, constraints, words)
+    if move.action is Action.VARY:
+        return ((str(one),) for one in taken)
     return itertools.product(taken, repeat=num) if move.action is not Action.SWAP else iter([()])  # type: ignore[return-value]
 
 
@@ -161,7 +165,7 @@ def enumerate_chain(sampler: Sampler, constraints: Constraints, words: Sequence[
     cells = [
         (i, Move(action, int(position)), tries)
         for i, (state, table) in enumerate(zip(states, tables, strict=True))
-        for action in Action
+        for action in list(Action)[: len(table)]
         for position in np.flatnonzero(np.isfinite(table[ROW[action]]))
         for tries in tries_of(state.sentence, Move(action, int(position)), constraints, words, num_tries)
     ]

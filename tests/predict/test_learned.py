@@ -15,7 +15,7 @@ from redraft.predict.prior import draw_move
 from redraft.sentence import ENDING, FREE, Action, Constraints, Order, Sentence
 
 _ACTIONS = frozenset(Action)
-_LABELLED = _ACTIONS - {Action.SWAP}  # what the paper's classifier has labels for
+_LABELLED = _ACTIONS - {Action.SWAP, Action.VARY}  # what the paper's classifier has labels for
 
 
 class _Fixed:
@@ -71,6 +71,15 @@ def test_nothing_illegal_has_weight_and_nothing_legal_lacks_it(
     move = draw_move(table, np.random.default_rng(0))
     assert (move is None) == (not legal.any())
     assert move is None or legal[ROW[move.action], move.position]
+
+
+def test_a_given_word_is_varied_where_the_classifier_would_replace_it() -> None:
+    constraints = Constraints(keywords=("person|man", "home"))
+    sentence = Sentence(("person", "at", "home", "."), (0, FREE, 1, ENDING), (True, True, True, True, False))
+    legal = legal_table(sentence, constraints, _ACTIONS)
+    assert legal[ROW[Action.VARY]].tolist() == [True, False, False, False, False]
+    (table,) = _prior().log_tables([sentence], [legal])
+    assert np.array_equal(np.isfinite(table), legal)
 
 
 def _case() -> tuple[Sentence, np.ndarray]:

@@ -145,6 +145,22 @@ def infill(strategy: Any, ratio: str, source: Path, num: int, seed: int, out: Pa
     _make(source, num, seed, out, lambda sentences: [infill_set(sentences, strategy, r, num, seed) for r in ratios])
 
 
+@testset.command()
+@click.option("--source", type=_FILE, required=True, help="File with concepts, a tab and references on each line.")
+@click.option("--num", type=int, metavar="N", help="Number of sets, from the beginning of the file. Default: all.")
+@click.option("--verbatim", is_flag=True, help="Ask for the concepts as they are and in their order, to compare.")
+@click.option("--out", type=_FILE, required=True, help="Output file, one JSON line per set.")
+def commongen(source: Path, num: int | None, verbatim: bool, out: Path) -> None:
+    """Ask for the concepts of CommonGen: each in any form, in any order."""
+    from redraft.evaluation.commongen import commongen_set
+    from redraft.evaluation.testsets import write_sets
+
+    if num is not None and num < 1:
+        raise InputError(f"--num must be at least 1, not {num}")
+    for path in write_sets([commongen_set(source, num, verbatim=verbatim)], out):
+        click.echo(path)
+
+
 @testset.command(name="held-out")
 @click.option("--corpus", type=_FILE, required=True, help="Folder of .txt or .txt.xz files that models are trained on.")
 @click.option("--file", "files", multiple=True, metavar="NAME", help="A file of the folder. Repeatable. Default: all.")

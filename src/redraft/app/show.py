@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from redraft.drafts import Draft
     from redraft.sampler import Revision
 
-_COLOUR = {Action.REPLACE: "yellow", Action.INSERT: "green", Action.DELETE: "red", Action.SWAP: "cyan"}
+_COLOUR = {
+    Action.REPLACE: "yellow",
+    Action.INSERT: "green",
+    Action.DELETE: "red",
+    Action.SWAP: "cyan",
+    Action.VARY: "magenta",
+}
 
 
 def show_draft(draft: "Draft", constraints: Constraints, *, trace: bool) -> None:

@@ -229,7 +229,8 @@ def _step(value: Any, where: str) -> TraceStep:
     if not isinstance(value, dict) or value.get("action") not in actions or type(value.get("accepted")) is not bool:
         raise InputError(f"{where} needs an action ({', '.join(actions)}) and accepted (true, false)")
     action = Action(value["action"])
-    same = action is Action.REPLACE and value.get("old") is not None and value.get("old") == value.get("new")
+    old = value.get("old") if action in (Action.REPLACE, Action.VARY) else None
+    same = old is not None and old == value.get("new")
     return TraceStep(action, value["accepted"] and not same)
 
 

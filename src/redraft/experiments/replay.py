@@ -35,7 +35,7 @@ def replay(start: Sentence, trace: Sequence[Mapping[str, Any]]) -> Iterator[Mome
     for step, revision in enumerate(trace, 1):
         if revision["accepted"]:
             action = Action(revision["action"])
-            word = revision["new"] if action in (Action.REPLACE, Action.INSERT) else None
+            word = revision["new"] if action in (Action.REPLACE, Action.INSERT, Action.VARY) else None
             edit = Edit(action, int(revision["position"]), word)
             try:
                 sentence = sentence.apply(edit)

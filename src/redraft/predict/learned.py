@@ -12,8 +12,9 @@ from redraft.sentence import Action, Sentence
 
 # The actions that the classifier has labels for, the table's first rows. "Copy" is dropped: its mass is not needed.
 LABELLED = tuple(action for action in Action if action.value in LABELS)
-_COPY = LABELS.index("copy")
+_COPY, _REPLACE = LABELS.index("copy"), LABELS.index("replace")
 _SWAP = list(Action).index(Action.SWAP)
+_VARY = list(Action).index(Action.VARY)
 _LOG_SWAP = float(np.log(0.1))  # the classifier has no label for swaps: they get a tenth of the other actions' mass
 
 
@@ -56,6 +57,8 @@ class LearnedPrior:
             mass = log_sum(table.ravel())
             share = 0.0 if mass == -np.inf else mass + _LOG_SWAP - np.log(swaps)
             table[_SWAP] = np.where(allowed[_SWAP], share, -np.inf)
+        if len(table) > _VARY:  # a given word that the classifier would replace is one to vary
+            table[_VARY] = np.where(allowed[_VARY], log_probs[:, _REPLACE], -np.inf)
         return table
 
     def _reduced(self, table: Array, allowed: NDArray[np.bool_]) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 from redraft.models.base import Reader, Slot, Words
 from redraft.revise.candidates import Candidates, CandidateSource
 from redraft.revise.kernels import EnumerableKernel, Kernel, Plan, Site
+from redraft.revise.vary import VaryPlan
 from redraft.sentence import Action, Constraints, Sentence
 
 SomeT = TypeVar("SomeT", bound=Candidates)
@@ -63,7 +64,10 @@ class KernelReviser(Generic[SomeT]):
         rngs: Sequence[np.random.Generator],
     ) -> list[Plan]:
         sites = self._sites(sentences, moves, slots, constraints, readings)
-        return [self._kernel.plan(site, rng) for site, rng in zip(sites, rngs, strict=True)]
+        return [
+            VaryPlan.of(site, given, rng) if site.action is Action.VARY else self._kernel.plan(site, rng)
+            for site, given, rng in zip(sites, constraints, rngs, strict=True)
+        ]
 
     def plans_given(
         self,
@@ -78,7 +82,10 @@ class KernelReviser(Generic[SomeT]):
         if not isinstance(kernel, EnumerableKernel):
             raise TypeError(f"the proposals of {type(kernel).__name__} cannot be enumerated")
         sites = self._sites(sentences, moves, slots, constraints, readings)
-        return [kernel.plan_given(site, given) for site, given in zip(sites, words, strict=True)]
+        return [
+            VaryPlan.of(site, one, None) if site.action is Action.VARY else kernel.plan_given(site, given)
+            for site, one, given in zip(sites, constraints, words, strict=True)
+        ]
 
     def _sites(
         self,
