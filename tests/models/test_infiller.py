@@ -13,7 +13,7 @@ from redraft.errors import PackError
 from redraft.models.causal import llama
 from redraft.models.causal.adapter import Adapter, LowRank, load_adapter, save_adapter
 from redraft.models.causal.eight_bits import EightBits
-from redraft.models.causal.infiller import Infiller, load_infiller
+from redraft.models.causal.infiller import Infiller, TokenTable, load_infiller
 from redraft.models.causal.network import TokenRow
 from redraft.models.causal.prompts import keywords_prompt, pieces_of, template_prompt
 from redraft.models.checkpoints import fingerprint
@@ -147,6 +147,15 @@ def test_products_in_eight_bits_are_close(rows: int, width: int, out: int, seed:
     x, weight = torch.randn(rows, width, generator=rng), torch.randn(out, width, generator=rng)
     bound = 0.02 * x.norm(dim=1)[:, None] * weight.norm(dim=1) + 1e-6
     assert ((EightBits.of(weight).product(x) - x @ weight.t()).abs() <= bound).all()
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd"), max_size=6))
+def test_tokens_add_up_to_the_text(written: str) -> None:
+    tokenizer = make_tokenizer()
+    texts = [tokenizer.decode([i]) for i in range(len(tokenizer))]
+    table = TokenTable(texts, end=1, decode=tokenizer.decode)
+    tokens = tokenizer.encode(written, add_special_tokens=False)
+    assert "".join(table.added_by(tokens[: i + 1]) for i in range(len(tokens))) == written
 
 
 def test_probabilities_given_a_prompt_are_those_of_its_tokens(base: Path) -> None:

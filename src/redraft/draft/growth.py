@@ -118,7 +118,7 @@ class GrowthRules:
     def _write(self, particle: GrowingParticle, log_prob: float) -> None:
         token, *rest = particle.queue
         particle.tokens.append(token)
-        particle.text += self._table.texts[token]
+        particle.text += self._table.added_by(particle.tokens)
         particle.log_prob += log_prob
         particle.queue = tuple(rest)
 
@@ -153,7 +153,7 @@ class GrowthRules:
 
     def _add(self, particle: GrowingParticle, token: int, dist: TokenDist, options: GrowthOptions) -> None:
         particle.tokens.append(token)
-        particle.text += "" if token == self._table.end else self._table.texts[token]
+        particle.text += self._table.added_by(particle.tokens)
         particle.log_prob += dist.log_prob(token)
         particle.log_free += options.log_token(token)
 

@@ -5,7 +5,7 @@ It is a base model with a low-rank adapter merged into its weights. ``redraft.mo
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -70,10 +70,20 @@ class Writing(Spelling, Protocol[DecoderT]):
 
 
 class TokenTable:
-    """The texts of a vocabulary's tokens. ``end`` is the token that ends a sentence."""
+    """The texts of a vocabulary's tokens. ``end`` is the token that ends a sentence.
 
-    def __init__(self, texts: Sequence[str], end: int, never: Sequence[int] = ()):
+    A rare letter is spelled by several tokens, which have no text of their own; ``decode`` reads them together.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        end: int,
+        never: Sequence[int] = (),
+        decode: Callable[[Sequence[int]], str] | None = None,
+    ):
         self.texts, self.end = tuple(texts), end
+        self._decode = decode or (lambda tokens: "".join(self.texts[token] for token in tokens))
         usable = np.array([_is_usable(one) for one in texts])
         usable[[end, *never]] = False
         self.usable: NDArray[np.bool_] = usable
@@ -83,6 +93,16 @@ class TokenTable:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def added_by(self, tokens: Sequence[int]) -> str:
+        """What the last of some tokens adds to their text. The last token of a letter adds the letter."""
+        if tokens[-1] == self.end:
+            return ""
+        if _REPLACEMENT not in self.texts[tokens[-1]]:
+            return self.texts[tokens[-1]]
+        parts = list(itertools.takewhile(lambda token: _REPLACEMENT in self.texts[token], reversed(tokens)))[::-1]
+        before, written = (self._decode(some).rstrip(_REPLACEMENT) if some else "" for some in (parts[:-1], parts))
+        return written[len(before) :]
 
     @cached_property
     def single_words(self) -> dict[str, list[int]]:
@@ -128,7 +148,7 @@ class Infiller:
     def tokens(self) -> TokenTable:
         texts = [self._tokenizer.decode([i]) for i in range(self._network.num_tokens)]
         never = [i for i, one in enumerate(texts) if one.startswith("<") and one.endswith(">") and len(one) > 2]
-        return TokenTable(texts, self._line.end, never)
+        return TokenTable(texts, self._line.end, never, self._tokenizer.decode)
 
     def spell(self, before: Words, added: Words) -> Tokens:
         found = self._line.tokens((*before, *added))[len(before) :]
