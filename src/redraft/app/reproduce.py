@@ -11,6 +11,7 @@ import click
 from redraft.errors import InputError
 
 _PATH = click.Path(path_type=Path)
+_COMMONGEN = "commongen"
 
 
 @click.command()
@@ -54,7 +55,10 @@ def reproduce(
     seed: int,
     pack: str | None,
 ) -> None:
-    """Reproduce the paper's tables and figures: all, table1 to table9, figure2, figure3, figure4.
+    """Reproduce the paper's tables and figures: all, table1 to table9, figure2, figure3, figure4. Or commongen.
+
+    commongen compares forms of CommonGen's concepts in any order with the concepts as they are. --data then has
+    commongen/dev.tsv.
 
     Our values are written beside the paper's, as Markdown, CSV and PNG. Run the same command again to resume an
     interrupted run. Systems that are unavailable are listed and skipped.
@@ -67,6 +71,11 @@ def reproduce(
 
     chosen = tuple(name.strip() for name in systems.split(",") if name.strip())
     judge = default_judge() if judge is None else None if judge == "none" else judge
+    if _COMMONGEN in names:
+        if names != (_COMMONGEN,) or chosen or fewer:
+            raise InputError(f"{_COMMONGEN} runs by itself, with the default recipe; leave other names and options out")
+        _reproduce_commongen(data, out, num, seed, judge, pack or DEFAULT)
+        return
     config = ReproduceConfig(
         data,
         out,
@@ -88,6 +97,21 @@ def reproduce(
     for why in dict.fromkeys(done.absent.values()):
         click.echo(f"{why}: {', '.join(name for name, reason in done.absent.items() if reason == why)}")
     click.echo(f"{len(done.results)} results in {out}; see {out / 'README.md'}, or: redraft report {out}")
+
+
+def _reproduce_commongen(data: Path, out: Path, num: int, seed: int, judge: str | None, pack: str) -> None:
+    """Forms of CommonGen's concepts in any order beside the concepts as they are; needs commongen/dev.tsv."""
+    from redraft import load
+    from redraft.experiments.commongen import CommonGenRun, run_commongen
+    from redraft.interrupt import stop_on_interrupt
+
+    writer = load(pack)
+    with stop_on_interrupt() as stopped, _Bar(stopped) as bar:
+        path = run_commongen(CommonGenRun(data, out, num, seed, judge), writer, bar)
+    if path is None:
+        click.echo("redraft: stopped; run the same command again to resume", err=True)
+        sys.exit(130)
+    click.echo(f"wrote {path}")
 
 
 def _name_and_number(given: str) -> tuple[str, int]:
