@@ -1,5 +1,8 @@
 """Words in several forms: which realisations a part has, what meets it, and what is refused."""
 
+import json
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -149,3 +152,38 @@ def test_the_command_line_says_what_is_wrong(word: str) -> None:
     found = CliRunner().invoke(cli, ["generate", word, "--seed", "1"])
     assert isinstance(found.exception, RedraftError)
     assert str(found.exception).startswith("keyword 1 ")
+
+
+def test_a_list_of_words() -> None:
+    given = Constraints(["park"], allow=["the", "dog", "run~"])
+    assert given.met_by("The dog 's running , park !".split())
+    assert given.unmet("The cat ran , park .".split()) == ["only allowed words"]
+    assert constraints_of({"keywords": ["park"], "allow": ["the"]}).allow == ("the",)
+
+
+def test_a_file_of_words(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    arguments = [
+        "generate",
+        "dog",
+        "--allow",
+        str(path),
+        "--recipe",
+        "l-mcmc",
+        "--steps",
+        "15",
+        "--seed",
+        "1",
+        "--json",
+    ]
+    for content, why in ((None, "cannot read"), ("\n", "has no words"), ('"dog', "not closed")):
+        if content is not None:
+            path.write_text(content)
+        assert why in str(CliRunner().invoke(cli, arguments).exception)
+    path.write_text("the a see~\nin park\n")
+    (draft,) = json.loads(CliRunner().invoke(cli, arguments).stdout)["drafts"]
+    assert {word.lower() for word in draft["words"]} <= set(
+        "dog the a see sees saw seen seeing in park . ? ! ,".split()
+    )
+    refused = CliRunner().invoke(cli, [*arguments[:4], "--recipe", "gbs"])
+    assert "cannot keep to a list of words" in str(refused.exception)

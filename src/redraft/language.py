@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
-from redraft import text
+from redraft import checks, text
 from redraft.errors import ConstraintError
 
 PARTS_OF_SPEECH = ("VERB", "NOUN", "ADJ", "ADV")
@@ -48,6 +48,7 @@ class Choice:
 
 
 Phrase = tuple[Choice, ...]
+Keyword = str | Mapping[str, Any]  # a text, or a JSON object
 
 
 class _Place(NamedTuple):
@@ -235,3 +236,12 @@ def _single(phrase: Phrase, what: str) -> Choice:
     if not phrase or any(len(one.options) > 1 or one.is_optional for one in phrase):
         raise ConstraintError(f"{what}: {write(phrase)!r} must be words without | and ? here")
     return Choice((tuple(term for one in phrase for term in one.options[0]),))
+
+
+def keyword_texts(keywords: object) -> tuple[str, ...]:
+    """Keywords as texts, also those that are given as JSON objects."""
+    if isinstance(keywords, Sequence) and not isinstance(keywords, str):
+        keywords = [
+            from_json(one, f"keyword {i}") if isinstance(one, Mapping) else one for i, one in enumerate(keywords, 1)
+        ]
+    return checks.texts("keywords", keywords, ConstraintError)

@@ -207,6 +207,11 @@ def num_words(words: Iterable[str]) -> int:
     return sum(text.is_word(word) and not text.is_clitic(word) for word in words)
 
 
+def is_listed(word: str, listed: frozenset[str]) -> bool:
+    """Whether a word may be used where only listed words may; punctuation and clitics may always."""
+    return word.lower() in listed or not text.is_word(word) or text.is_clitic(word)
+
+
 def lowered(words: Iterable[str]) -> list[str]:
     """The words in lower case."""
     return [word.lower() for word in words]

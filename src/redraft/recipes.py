@@ -278,6 +278,13 @@ def refusal_of_lengths(name: str, constraints: Constraints) -> str | None:
     return f"recipe {name} cannot keep to a number of words in a blank; recipes that can: {_names((INFILLING, *TOLD))}"
 
 
+def refusal_of_list(name: str, constraints: Constraints) -> str | None:
+    """Why a recipe that may write any word cannot keep to a list; None if there is no list."""
+    if constraints.allow is None:
+        return None
+    return f"recipe {name} cannot keep to a list of words; recipes that can: infiller, l-mcmc-c, x-mcmc-c, cgmh"
+
+
 def refusal_without_lengths(name: str, constraints: Constraints) -> str | None:
     """Why a recipe that must be told the lengths of blanks cannot write; None if it can."""
     if constraints.template is None:

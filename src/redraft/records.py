@@ -10,7 +10,7 @@ from redraft.sentence import Constraints, Order
 if TYPE_CHECKING:
     from redraft.drafts import Draft
 
-_TEXTS = ("ban", "endings")
+_TEXTS = ("ban", "endings", "allow")
 _NUMBERS = ("min_words", "max_words")
 _ABOUT = ("id", "reference", "references")  # copied from an input to its result; the writer does not use them
 _KEYS = ("template", "lengths", "order", "keywords", *_TEXTS, *_NUMBERS, *_ABOUT)

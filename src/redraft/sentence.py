@@ -6,10 +6,9 @@ closed. Writing with keywords and filling a template are the same task: only the
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,8 @@ from redraft import checks, text
 from redraft.edit import Action as Action
 from redraft.edit import Edit as Edit
 from redraft.errors import ConstraintError
-from redraft.language import from_json
+from redraft.language import Keyword as Keyword
+from redraft.language import keyword_texts as keyword_texts
 from redraft.locked import ENDING as ENDING
 from redraft.locked import FREE as FREE
 from redraft.locked import Sentence as Sentence
@@ -27,6 +27,7 @@ from redraft.phrases import (
     NumWords,
     check_ending,
     check_size,
+    is_listed,
     lowered,
     occurs_in_any_order,
     occurs_in_order,
@@ -40,7 +41,6 @@ from redraft.phrases import contains as contains
 from redraft.phrases import num_words as num_words
 
 _CLAUSE_ENDS = (".", "?", "!")
-Keyword = str | Mapping[str, Any]  # in the language of redraft.language, or as a JSON object
 
 
 @dataclass(frozen=True, init=False)
@@ -69,6 +69,7 @@ class Constraints:
             preferred but not required.
         max_words: Maximum number of words, counting punctuation as in the paper. The default is 25, or 10 more than are
             given or required.
+        allow: Words that may be used beside those that are given (``run~`` for all forms); None for all words.
         endings: What the last word may be; empty for any. A template that ends with known words ends with those.
     """
 
@@ -80,6 +81,7 @@ class Constraints:
     max_words: int | None
     endings: tuple[str, ...]
     lengths: tuple[int, ...] | None
+    allow: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -91,6 +93,7 @@ class Constraints:
         max_words: int | None = None,
         endings: Sequence[str] = _CLAUSE_ENDS,
         lengths: Sequence[int] | None = None,
+        allow: Sequence[str] | None = None,
         *,
         banned: Sequence[str] | None = None,
     ):
@@ -110,6 +113,7 @@ class Constraints:
             "min_words": min_words,
             "max_words": max_words,
             "endings": checks.texts("endings", endings, ConstraintError),
+            "allow": None if allow is None else checks.texts("allowed words", allow, ConstraintError),
             "lengths": None if lengths is None else checks.counts("lengths", lengths, 1, ConstraintError),
         }
         for name, value in fields.items():
@@ -160,6 +164,15 @@ class Constraints:
         else:
             given = tuple(parse_keyword(keyword, f"keyword {i}") for i, keyword in enumerate(self.keywords, 1))
         return tuple(map(self._not_banned, given))
+
+    @cached_property
+    def listed_words(self) -> frozenset[str] | None:
+        """The words of which the sentence may consist, in lower case; None for all words."""
+        if self.allow is None:
+            return None
+        listed = (Part.of(clean(one, "an allowed word"), f"allowed word {i}") for i, one in enumerate(self.allow, 1))
+        parts = (*listed, *self.parts)
+        return frozenset(word.lower() for part in parts for words in part.realisations for word in words)
 
     def _not_banned(self, part: Part) -> Part:
         for banned, phrase in zip(self.ban, self._banned_phrases, strict=True):
@@ -232,12 +245,8 @@ class Constraints:
         template = self._template
         if template is None:
             return (NumWords(),) * (len(self.parts) + 1)
-        closed = NumWords(0, 0)
-        return (
-            *(() if template.opens_blank else (closed,)),
-            *template.blanks,
-            *(() if template.closes_blank else (closed,)),
-        )
+        closed = (NumWords(0, 0),)
+        return (() if template.opens_blank else closed) + template.blanks + (() if template.closes_blank else closed)
 
     def _num_given(self, choose: Callable[[Iterable[int]], int]) -> int:
         """The number of given words, by the shortest or the longest realisations."""
@@ -379,6 +388,8 @@ class Constraints:
             failed.append("the given words")
         if any(contains(lowered(shown), phrase) for phrase in self._banned_phrases):
             failed.append("no banned words")
+        if self.listed_words is not None and not all(is_listed(word, self.listed_words) for word in words):
+            failed.append("only allowed words")
         if self.min_words is not None and num_words(words) < self.min_words:
             failed.append(f"at least {self.min_words} words")
         if len(words) > self.limit:
@@ -386,12 +397,3 @@ class Constraints:
         if self.has_ending and (not words or words[-1] not in self.endings):
             failed.append(f"an ending of {' '.join(self.endings)}")
         return failed
-
-
-def keyword_texts(keywords: object) -> tuple[str, ...]:
-    """Keywords as texts, also those that are given as JSON objects."""
-    if isinstance(keywords, Sequence) and not isinstance(keywords, str):
-        keywords = [
-            from_json(one, f"keyword {i}") if isinstance(one, Mapping) else one for i, one in enumerate(keywords, 1)
-        ]
-    return checks.texts("keywords", keywords, ConstraintError)

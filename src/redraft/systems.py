@@ -49,6 +49,12 @@ class ChainSystem(WritingSystem):
         """The models that the pack lacks."""
         return missing_models(self.recipe, pack)
 
+    def refusal(self, constraints: Constraints) -> str | None:
+        """Numbers of words are refused; a list of words too where a beam search writes the first draft."""
+        name = self.recipe.name
+        of_list = None if self.recipe.target is None else recipes.refusal_of_list(name, constraints)
+        return recipes.refusal_of_lengths(name, constraints) or of_list
+
     def override(self, given: Overrides) -> "ChainSystem":
         """The same system with the values that are given."""
         return replace(self, recipe=self.recipe.override(given))

@@ -13,7 +13,7 @@ from redraft.errors import InputError
 from redraft.models.pack import Pack
 from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.heat_map import Explanation, explain
-from redraft.recipes import Overrides, Recipe, refusal_of_lengths
+from redraft.recipes import Overrides, Recipe, refusal_of_lengths, refusal_of_list
 from redraft.sampling import BURN_IN, THIN, Samples
 from redraft.sentence import Constraints, Keyword, Order, clean, keyword_texts
 from redraft.target import SoftScore
@@ -366,9 +366,10 @@ class WritingSystem(ABC):
     def refusal(self, constraints: Constraints) -> str | None:
         """Why the system cannot write for some constraints; None if it can. Called before models are loaded.
 
-        By default, a system fills blanks with any number of words and refuses templates that fix it.
+        By default, a system writes any words, and fills blanks with any number of them; it refuses other constraints.
         """
-        return refusal_of_lengths(self.recipe.name, constraints)
+        name = self.recipe.name
+        return refusal_of_lengths(name, constraints) or refusal_of_list(name, constraints)
 
     def override(self, given: Overrides) -> "WritingSystem":
         """The same system with the user's values instead of the recipe's. By default all of them are ignored."""

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +32,7 @@ class Options:
     num: int = 1
     order: str = "given"
     ban: tuple[str, ...] = ()
+    allow: str | None = None
     min_words: int | None = None
     max_words: int | None = None
     seed: int | None = None
@@ -104,8 +106,8 @@ class Options:
             from redraft.blanks import num_missing
 
             num_missing(constraints)
-        if self.recipe is None and not constraints.fixes_lengths:  # which every recipe of a default can write
-            return
+        if self.recipe is None and not constraints.fixes_lengths and constraints.allow is None:
+            return  # every recipe of a default can write it
         from redraft import recipes
         from redraft.assemble import opened
         from redraft.models.pack import DEFAULT
@@ -133,7 +135,24 @@ class Options:
         """Return the constraints that apply to every input unless it sets its own."""
         order = None if self.order == "given" else self.order  # JSON inputs have the same default
         given = {"order": order, "ban": list(self.ban), "min_words": self.min_words, "max_words": self.max_words}
+        if self.allow is not None:
+            given["allow"] = _listed(self.allow)
         return {key: value for key, value in given.items() if value not in (None, [])}
+
+
+def _listed(name: str) -> list[str]:
+    """The words of a file."""
+    from redraft.language import split_line
+
+    try:
+        lines = Path(name).read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is not UTF-8 text ({error})") from error
+    if found := list(dict.fromkeys(word for line in lines for word in split_line(line))):
+        return found
+    raise InputError(f"{name} has no words; give the words that a sentence may have, as in: the dog run~")
 
 
 def _word_and_weight(given: str) -> tuple[str, float]:
@@ -181,6 +200,12 @@ _TARGET = (
         help="Keep the words in the given order, or allow any order.",
     ),
     option(WHAT, "--ban", multiple=True, metavar="WORD", help="A word or phrase that must not occur. Repeatable."),
+    option(
+        WHAT,
+        "--allow",
+        metavar="FILE",
+        help="A file of words, such as a learner's: beside the given words, no others are used. run~ is all forms.",
+    ),
     option(WHAT, "--min-words", type=int, metavar="N", help="Minimum number of words, not counting punctuation."),
     option(
         WHAT,

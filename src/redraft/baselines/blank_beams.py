@@ -15,7 +15,7 @@ from redraft.models.lstm.network import LstmState
 from redraft.models.lstm.start_states import ordinary_start
 from redraft.models.pack import Pack
 from redraft.models.xlnet.network import ReadingOrder
-from redraft.recipes import BlankBeamRecipe, BlankRecipe, Overrides, refusal_without_lengths
+from redraft.recipes import BlankBeamRecipe, BlankRecipe, Overrides, refusal_of_list, refusal_without_lengths
 from redraft.sampler import Chain
 from redraft.sentence import Constraints, Sentence
 from redraft.target import Target
@@ -109,7 +109,8 @@ class ToldSystem(WritingSystem):
 
     def refusal(self, constraints: Constraints) -> str | None:
         """Keywords are refused, and blanks of unknown length."""
-        return refusal_without_lengths(self.recipe.name, constraints)
+        name = self.recipe.name
+        return refusal_without_lengths(name, constraints) or refusal_of_list(name, constraints)
 
     def refuse_shaping(self, shaping: Shaping) -> None:
         """Raise where a search for the likeliest sentence is to be shaped."""

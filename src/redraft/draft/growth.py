@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from redraft import text
 from redraft.draft.finished import SentenceReader
+from redraft.draft.listed import ListedWords
 from redraft.draft.particle import IMPOSSIBLE, Boundary, ChooseGrowth, GrowingParticle, GrowthOptions, TokenDist
 from redraft.draft.pending import Pending
 from redraft.draft.task import Drafted, DraftTask
@@ -32,6 +33,11 @@ _BY_MODEL = 0.9  # of the choice among the realisations of a part; the rest is e
 _SPARE = 10  # free words that the blanks of a template are expected to share, beside one for each
 _SELDOM = math.exp(-4.0)
 _STOPS = frozenset(".?!")  # a sentence has one, at its end
+
+
+@lru_cache(maxsize=8)
+def _listed_words(table: TokenTable, listed: frozenset[str]) -> ListedWords:
+    return ListedWords(table, listed)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -82,6 +88,8 @@ class GrowthRules:
         self._stops = [i for i, one in enumerate(self._table.texts) if one and one.strip()[:1] in _STOPS]
         self._periods = [i for i in self._stops if self._table.texts[i].startswith(".")]
         self._pending = Pending(task)
+        listed = task.constraints.listed_words
+        self._listed = None if listed is None else _listed_words(self._table, listed)
         num_gaps = task.pieces.count(None)
         self._long_gap = 1 + _SPARE / num_gaps if task.fills_blanks and num_gaps else _LONG_GAP
         self._first = [(model.spell((), one)[0], model.spell(("the",), one)[0]) for one in task.realisations]
@@ -244,6 +252,8 @@ class GrowthRules:
             if not is_part:
                 longer, _ = self._allowed(particle, particle.held, None)
                 allowed |= longer & ~self._ends_word
+        if self._listed is not None:
+            allowed &= self._listed.mask(particle.text)
         if self._is_banned(particle.text):
             allowed, starts = allowed & ~self._ends_word, []
         weights = self._weights(dist, allowed)
@@ -266,7 +276,9 @@ class GrowthRules:
         return weights
 
     def _is_banned(self, written: str) -> bool:
-        """Whether a text would end in a banned word if its last word ended now."""
+        """Whether a text would end in a banned word, or one that is not listed, if its last word ended now."""
+        if self._listed is not None and not self._listed.ends_word(written):
+            return True
         banned = self._task.constraints.banned_words
         return bool(banned) and any(word.lower() in banned for word in _words_of(written)[-1:])
 

@@ -16,6 +16,7 @@ from redraft import text
 from redraft.errors import PackError
 from redraft.models.base import Proposer, Reader, Scorer, Slot
 from redraft.numerics import Array, draw, log_normalise
+from redraft.phrases import is_listed
 from redraft.sentence import ENDING, FREE, Action, Constraints, Sentence
 
 _MASKS = 64  # sets of banned words whose masks are kept
@@ -110,7 +111,7 @@ class CandidateGenerator:
     ) -> Candidates:
         if slot.end > slot.start and sentence.locks[slot.start] == ENDING:
             return _endings(constraints)
-        allowed = self._mask(constraints.banned_words)
+        allowed = self._mask(constraints.banned_words, constraints.listed_words)
         if slot.start > 0 and sentence.locks[slot.start - 1] != FREE:
             allowed = allowed & ~self._negation  # "won" followed by "'t" would be another word
         log_dist = np.where(allowed, log_dist, -np.inf)
@@ -121,8 +122,10 @@ class CandidateGenerator:
         kept = tuple(word for word in words if constraints.has_no_banned_phrase(slot.fill((word,))))
         return Candidates(kept, log_dist, self._columns)
 
-    def _make_mask(self, banned: frozenset[str]) -> NDArray[np.bool_]:
+    def _make_mask(self, banned: frozenset[str], listed: frozenset[str] | None) -> NDArray[np.bool_]:
         allowed = np.array([word.lower() not in banned for word in self._words]) if banned else True
+        if listed is not None:
+            allowed = allowed & np.array([is_listed(word, listed) for word in self._words])
         return np.asarray(self._proposable & allowed)
 
 
