@@ -180,6 +180,8 @@ def draw(found: Mapping[str, Mapping[str, Figure]], path: Path) -> None:
         for x, y, title in zip(seconds, values, found, strict=True):
             axes.annotate(title, (x, y), textcoords="offset points", xytext=(6, 6), fontsize=8)
         axes.set(xscale="log", xlabel="seconds per input", title=COLUMNS[name])
+        axes.set_xticks(seconds, [f"{one:.1f}" for one in seconds])
+        axes.minorticks_off()
     picture.savefig(path, dpi=110)
 
 
