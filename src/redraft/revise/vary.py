@@ -1,7 +1,7 @@
 """Varying: the realisation of a given part is drawn again, in proportion to the target."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,23 +9,26 @@ from numpy.typing import NDArray
 from redraft.models.base import Words
 from redraft.numerics import Array, log_sum
 from redraft.revise.accept import hastings_log_ratio
+from redraft.revise.candidates import CandidatesT
 from redraft.revise.kernels import Proposal, Site
 from redraft.sentence import Action, Constraints
 
 
 @dataclass(frozen=True)
-class VaryPlan:
+class VaryPlan(Generic[CandidatesT]):
     """A draw among all realisations of the part at a site. It is the same for every kernel, and exact.
 
     ``noise`` decides which one is drawn once the scores are known.
     """
 
-    site: Site[Any]
+    site: Site[CandidatesT]
     realisations: tuple[Words, ...]
     noise: Array
 
     @classmethod
-    def of(cls, site: Site[Any], constraints: Constraints, rng: np.random.Generator | None) -> "VaryPlan":
+    def of(
+        cls, site: Site[CandidatesT], constraints: Constraints, rng: np.random.Generator | None
+    ) -> "VaryPlan[CandidatesT]":
         """A plan; without ``rng`` it has no noise and cannot draw."""
         found = constraints.realisations_at(site.sentence, site.position)
         return cls(site, found, np.empty(0) if rng is None else rng.gumbel(size=len(found)))
