@@ -1,6 +1,7 @@
 """The infiller's drafts: reproducible, different, rewritten, with another system where it finds nothing."""
 
 import logging
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -73,6 +74,21 @@ def test_templates_have_a_number_of_particles_of_their_own(tiny_pack: Pack) -> N
     assert [len(draft.particles) for draft in drafts] == [18, 8]
     assert "particles:18/8|" in drafts[0].signature
     assert "particles:6|" in make_writer(tiny_pack).signature(Settings(0), 1)
+
+
+def test_of_the_drafts_for_keywords_only_the_likelier_ones_are_scored_alone(tiny_pack: Pack) -> None:
+    class Counting(ToyInfiller):
+        def log_probs(self, prompt: str, sentences: Sequence[Words], temperature: float = 1.0) -> list[float]:
+            scored.append(len(sentences))
+            return super().log_probs(prompt, sentences, temperature)
+
+    scored: list[int] = []
+    writer = InfillWriter(tiny_pack, InfillerRecipe("infiller", "", 60, 60), Counting(3), style="News")  # type: ignore[arg-type]
+    inputs = [Constraints(("us",), max_words=8), Constraints(template="us ___ to ___ .", max_words=9)]
+    drafts = [drafts[0] for drafts in writer.write_many(inputs, Settings(0, seed=1))]
+    different = [len({particle.text for particle in draft.particles}) for draft in drafts]
+    assert scored == [math.ceil(different[0] / 2), different[1]]
+    assert different[0] > 16
 
 
 def test_rewrites_are_told(tiny_pack: Pack) -> None:

@@ -38,8 +38,8 @@ _LOG = logging.getLogger("redraft")
 _TEMPERATURE = 0.7  # what the model is sharpened to where nobody asks for another temperature
 _ALIKE = 8.0  # what a draft loses for sharing all its words with a better one
 # Scores are divided by a power of the number of tokens: a sum (power 0) prefers stubs, a mean (power 1) long sentences.
-# Drafts of a template share its words, so stubs need to be discouraged more: the fewer blanks, the more.
-_POWER, _POWER_OF_BLANKS = 0.5, 0.35
+_POWER = 0.5
+_LIKELIER, _FEWEST_CANDIDATES = 0.5, 8  # the share of drafts that are scored a second time, if they are more than a few
 _REPETITION = penalise_repetition(1.0)  # after that division
 _FEWEST_WORDS = 8  # of a draft, if the constraints do not prefer fewer
 _SHORT = 1.0  # what a draft loses for each word that it is short of them
@@ -221,7 +221,7 @@ class InfillWriter(Writer):
         self, task: _Task, found: Sequence[Drafted], settings: Settings, seed: int, deadline: float
     ) -> list[Draft]:
         """The best drafts, that is none where no particle came to an end."""
-        candidates = self._candidates(found)
+        candidates = self._candidates(task.constraints, found, settings.num)
         candidates += self._rewritten(task, candidates, settings, deadline)
         particles = self._particles(found)
         signature = self.signature(settings, seed)
@@ -242,15 +242,24 @@ class InfillWriter(Writer):
             for one in self._chosen(task.constraints, candidates, settings.num)
         ]
 
-    def _candidates(self, found: Sequence[Drafted]) -> list[_Candidate]:
-        """The different sentences among drafts."""
+    def _candidates(self, constraints: Constraints, found: Sequence[Drafted], num: int) -> list[_Candidate]:
+        """The different sentences among drafts; for keywords the likelier ones, which nearly always have the best."""
         different: dict[Words, Drafted] = {}
         for one in found:
             different.setdefault(one.sentence.words, one)
+        kept = list(different.values())
+        if constraints.template is None:
+            kept.sort(key=self._likely, reverse=True)
+            kept = kept[: max(_FEWEST_CANDIDATES, 2 * num, math.ceil(_LIKELIER * len(kept)))]
+        log_alone = self._log_alone([one.sentence.words for one in kept])
         return [
-            _Candidate(one.sentence, one.log_prob, log_alone, one.num_tokens, one.sentence)
-            for one, log_alone in zip(different.values(), self._log_alone(list(different)), strict=True)
+            _Candidate(one.sentence, one.log_prob, log_one, one.num_tokens, one.sentence)
+            for one, log_one in zip(kept, log_alone, strict=True)
         ]
+
+    def _likely(self, drafted: Drafted) -> float:
+        """How likely a draft is given the constraints: higher is better."""
+        return (drafted.log_prob + self._target.log_soft(drafted.sentence)) / float(drafted.num_tokens**_POWER)
 
     def _log_alone(self, sentences: Sequence[Words]) -> list[float]:
         """Log-probabilities of sentences after a prompt that gives no words."""
@@ -360,10 +369,13 @@ def _held_optional(constraints: Constraints, candidate: _Candidate) -> set[int]:
 
 
 def _length_power(constraints: Constraints) -> float:
-    """The power of the number of tokens by which the score of a sentence is divided."""
+    """The power of the number of tokens by which the score of a sentence is divided.
+
+    One blank may be of any length, so its stubs must be discouraged; among many blanks most have a word or two.
+    """
     if constraints.template is None:
         return _POWER
-    return _POWER + _POWER_OF_BLANKS / max(1, len(BLANKS.findall(constraints.template)))
+    return float(max(1, len(BLANKS.findall(constraints.template))) ** -2)
 
 
 def _overlap(left: _Candidate, right: _Candidate) -> float:

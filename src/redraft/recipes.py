@@ -19,7 +19,7 @@ from redraft.sentence import Action, Constraints
 
 PULLED = "smollm2"  # the target of the default recipe, once it is pulled
 _NUM_SCORED, _CAUSAL_STEPS = 4, 10  # for a target that costs a hundred times as much as the LSTM models
-_PARTICLES, _PARTICLES_OF_TEMPLATES, _MOST_PARTICLES = 64, 32, 1024
+_PARTICLES, _PARTICLES_OF_TEMPLATES, _MOST_PARTICLES = 48, 32, 1024
 _BEAM = 10  # a search of a second makes a sentence of the keywords, which the steps then improve
 
 # The generators of candidates, and the orders in which their models read: the paper's FLM, BLM, FLM x BLM, and one

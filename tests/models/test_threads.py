@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from redraft.models import threads
-from redraft.models.threads import side_by_side
+from redraft.models.threads import one_core, side_by_side
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -60,7 +60,7 @@ def test_threads_are_not_made_anew(num_threads: int) -> None:
 def test_a_fork_makes_threads_of_its_own() -> None:
     forking = """
 import os, torch
-from redraft.models.threads import side_by_side
+from redraft.models.threads import one_core, side_by_side
 torch.set_num_threads(2)
 negated = lambda: side_by_side(lambda number: -number, [1, 2, 3]) == [-1, -2, -3]
 assert negated()
@@ -70,3 +70,15 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", forking], check=True, timeout=60)
+
+
+def test_a_block_on_one_core_gives_the_others_back_even_after_an_error(num_threads: int) -> None:
+    def fails() -> None:
+        with one_core():
+            assert torch.get_num_threads() == 1
+            assert side_by_side(lambda number: number, range(3)) == [0, 1, 2]
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        fails()
+    assert torch.get_num_threads() == num_threads

@@ -250,7 +250,7 @@ _TARGET = (
         "--particles",
         type=int,
         metavar="N",
-        help="Sentences that the recipe infiller writes, to choose the best. Default: 64, or 32 for a template.",
+        help="Sentences that the recipe infiller writes, to choose the best. Default: 48, or 32 for a template.",
     ),
     option(
         MODELS,

@@ -5,8 +5,9 @@ Independent pieces of work do not wait for each other. The results are the same 
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import Barrier
 from typing import TypeVar
@@ -24,6 +25,17 @@ def side_by_side(work: Callable[[_Work], _Result], parts: Sequence[_Work]) -> li
         with torch.inference_mode():
             return [work(part) for part in parts]
     return list(_pool(num).map(torch.inference_mode()(work), parts))
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Compute on one core inside the block: many small steps take longer on several, which wait for each other."""
+    num = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(num)
 
 
 @lru_cache(maxsize=1)
