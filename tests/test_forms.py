@@ -1,6 +1,7 @@
 """Words in several forms: which realisations a part has, what meets it, and what is refused."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -155,10 +156,22 @@ def test_the_command_line_says_what_is_wrong(word: str) -> None:
 
 
 def test_a_list_of_words() -> None:
-    given = Constraints(["park"], allow=["the", "dog", "run~"])
+    given = Constraints(["park"], allow=["the", "dog", "run~", "park"])
     assert given.met_by("The dog 's running , park !".split())
     assert given.unmet("The cat ran , park .".split()) == ["only allowed words"]
-    assert constraints_of({"keywords": ["park"], "allow": ["the"]}).allow == ("the",)
+    assert constraints_of({"keywords": ["the"], "allow": ["the"]}).allow == ("the",)
+
+
+def test_given_words_must_be_listed() -> None:
+    allow = ["the", "Park", "run", "old"]
+    assert Constraints(["run~", "park|garden"], allow=allow).parts[0].realisations == (("run",),)
+    assert Constraints(template="The old park 's ___ .", allow=allow).listed_words == {"the", "park", "run", "old"}
+    wrong = {("dog", "old cat", "dog"): "dog, cat", ("?see~", "park"): "?see~", ("dog|cat",): "dog|cat"}
+    for keywords, named in wrong.items():
+        with pytest.raises(ConstraintError, match=re.escape(f"allowed words: {named}; add them")):
+            Constraints(keywords, allow=allow)
+    with pytest.raises(ConstraintError, match="allowed words: puppy; add"):
+        Constraints(template="the puppy ___ .", allow=allow)
 
 
 def test_a_file_of_words(tmp_path: Path) -> None:
@@ -181,9 +194,31 @@ def test_a_file_of_words(tmp_path: Path) -> None:
             path.write_text(content)
         assert why in str(CliRunner().invoke(cli, arguments).exception)
     path.write_text("the a see~\nin park\n")
+    refused = CliRunner().invoke(cli, arguments)
+    assert str(refused.exception) == "given but not on the list of allowed words: dog; add them to the list"
+    path.write_text("the a see~\nin park dog\n")
     (draft,) = json.loads(CliRunner().invoke(cli, arguments).stdout)["drafts"]
     assert {word.lower() for word in draft["words"]} <= set(
         "dog the a see sees saw seen seeing in park . ? ! ,".split()
     )
     refused = CliRunner().invoke(cli, [*arguments[:4], "--recipe", "gbs"])
     assert "cannot keep to a list of words" in str(refused.exception)
+
+
+def test_results_name_the_list_of_words(tmp_path: Path) -> None:
+    inputs, allow, out = (tmp_path / name for name in ("words.txt", "known.txt", "out.jsonl"))
+    inputs.write_text('dog\n{"keywords": ["park"], "allow": ["park", "a", "the"]}\n')
+    allow.write_text("the a see~ dog in\n")
+    arguments = ["generate", "--input", str(inputs), "--output", str(out), "--allow", str(allow)]
+    arguments += ["--recipe", "l-mcmc", "--steps", "5", "--seed", "1"]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    first, second = (json.loads(line)["input"]["allow"] for line in out.read_text().splitlines())
+    assert (first["file"], len(first["sha256"])) == ("known.txt", 64)
+    assert second == ["park", "a", "the"]
+    assert "nothing to do" in CliRunner().invoke(cli, arguments).stderr
+    figures = json.loads(CliRunner().invoke(cli, ["evaluate", str(out), "--json"]).stdout)["figures"]
+    assert {"name": "coverage", "value": 100.0}.items() <= next(
+        one for one in figures if one["name"] == "coverage"
+    ).items()
+    allow.write_text("the a see~ dog in on\n")
+    assert "another input" in str(CliRunner().invoke(cli, arguments).exception)

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -210,6 +211,13 @@ def num_words(words: Iterable[str]) -> int:
 def is_listed(word: str, listed: frozenset[str]) -> bool:
     """Whether a word may be used where only listed words may; punctuation and clitics may always."""
     return word.lower() in listed or not text.is_word(word) or text.is_clitic(word)
+
+
+@lru_cache(maxsize=8)
+def listed_words(allowed: tuple[str, ...]) -> frozenset[str]:
+    """The words that a list allows, in lower case. All inputs of a file have the same list."""
+    parts = (Part.of(clean(one, "an allowed word"), f"allowed word {i}") for i, one in enumerate(allowed, 1))
+    return frozenset(word.lower() for part in parts for words in part.realisations for word in words)
 
 
 def lowered(words: Iterable[str]) -> list[str]:

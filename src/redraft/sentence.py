@@ -28,6 +28,7 @@ from redraft.phrases import (
     check_ending,
     check_size,
     is_listed,
+    listed_words,
     lowered,
     occurs_in_any_order,
     occurs_in_order,
@@ -69,7 +70,7 @@ class Constraints:
             preferred but not required.
         max_words: Maximum number of words, counting punctuation as in the paper. The default is 25, or 10 more than are
             given or required.
-        allow: Words that may be used beside those that are given (``run~`` for all forms); None for all words.
+        allow: The only words that may be used (``run~`` for all forms), the given ones among them; None for all words.
         endings: What the last word may be; empty for any. A template that ends with known words ends with those.
     """
 
@@ -158,21 +159,32 @@ class Constraints:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """What must occur, without the realisations that are banned."""
+        """What must occur, without the realisations that are banned or not allowed."""
         if self._template is not None:
             given = self._template.parts
         else:
             given = tuple(parse_keyword(keyword, f"keyword {i}") for i, keyword in enumerate(self.keywords, 1))
-        return tuple(map(self._not_banned, given))
+        return self._all_listed(tuple(map(self._not_banned, given)))
 
     @cached_property
     def listed_words(self) -> frozenset[str] | None:
         """The words of which the sentence may consist, in lower case; None for all words."""
         if self.allow is None:
             return None
-        listed = (Part.of(clean(one, "an allowed word"), f"allowed word {i}") for i, one in enumerate(self.allow, 1))
-        parts = (*listed, *self.parts)
-        return frozenset(word.lower() for part in parts for words in part.realisations for word in words)
+        return listed_words(self.allow)
+
+    def _all_listed(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """The parts with their listed realisations."""
+        listed = self.listed_words
+        if listed is None:
+            return parts
+        left = tuple(part.only(lambda words: all(is_listed(word, listed) for word in words)) for part in parts)
+        pairs = zip(parts, left, strict=True)
+        if missing := [_unlisted(part, listed) for part, kept in pairs if not kept.realisations]:
+            raise ConstraintError(
+                f"given but not on the list of allowed words: {', '.join(dict.fromkeys(missing))}; add them to the list"
+            )
+        return left
 
     def _not_banned(self, part: Part) -> Part:
         for banned, phrase in zip(self.ban, self._banned_phrases, strict=True):
@@ -397,3 +409,10 @@ class Constraints:
         if self.has_ending and (not words or words[-1] not in self.endings):
             failed.append(f"an ending of {' '.join(self.endings)}")
         return failed
+
+
+def _unlisted(part: Part, listed: frozenset[str]) -> str:
+    """What to add to a list so that a part may be written: its words that are missing, or all it was given as."""
+    if len(part.realisations) > 1:
+        return part.written
+    return ", ".join(word for word in part.words if not is_listed(word, listed))

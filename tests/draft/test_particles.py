@@ -129,8 +129,9 @@ CASES = {
     "optional, any order": Constraints(("us", "?to|toward"), order=Order.ANY, max_words=4),
     "template with alternatives": Constraints(template="us|to ___ to|toward .", max_words=5),
     "open template with alternatives": Constraints(template="___ us|toward ___", max_words=5),
-    "a list of words": Constraints(("us",), allow=("to",), max_words=4),
-    "a list of words and alternatives": Constraints(("us|toward",), allow=("us",), max_words=4),
+    "a list of words": Constraints(("us",), allow=("to", "us"), max_words=4),
+    "a list of words and alternatives": Constraints(("us|toward",), allow=("us", "toward"), max_words=4),
+    "a list without an alternative": Constraints(("us|toward",), allow=("to", "toward"), max_words=4),
     "numbers of words": Constraints(template="us ___{2,3} to .", max_words=6),
     "numbers of words at the ends": Constraints(template="___{2,2} to ___{1,2}", max_words=5),
 }

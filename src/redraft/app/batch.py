@@ -29,7 +29,9 @@ def run_batch(options: Options) -> None:
     if options.batch < 1:
         raise InputError(f"--batch must be at least 1, not {options.batch}")
     settings = options.settings()  # refuse wrong settings before anything is read
-    inputs, num_bad = parse_lines(_lines(options.input or "-"), options.defaults(), options.check)
+    defaults = options.defaults()
+    recorded = options.recorded(defaults)
+    inputs, num_bad = parse_lines(_lines(options.input or "-"), defaults, options.check, recorded)
     with _results(options.output) as (file, kept):
         done = {key_of(line["id"]) for line in kept}
         left = [item for item in inputs if item.key not in done]
@@ -68,11 +70,14 @@ def run_batch(options: Options) -> None:
 
 
 def parse_lines(
-    lines: Iterable[str], defaults: dict[str, Any], check: Callable[[Constraints], None] = lambda _: None
+    lines: Iterable[str],
+    defaults: dict[str, Any],
+    check: Callable[[Constraints], None] = lambda _: None,
+    recorded: dict[str, Any] | None = None,
 ) -> tuple[list[Input], int]:
     """Parse the lines of a file. Return the inputs and the number of invalid lines, which standard error names.
 
-    ``check`` refuses what cannot be written.
+    ``check`` refuses what cannot be written. ``recorded`` is what results say of the defaults, if not all.
     """
     inputs: list[Input] = []
     seen: dict[str, int] = {}
@@ -81,7 +86,7 @@ def parse_lines(
         if not line.strip():
             continue
         try:
-            item = parse_line(number, line, defaults)
+            item = parse_line(number, line, defaults, recorded)
             check(item.constraints)
             if (first := seen.setdefault(item.key, number)) != number:
                 raise InputError(f"the id {item.id!r} was used on line {first} already")
@@ -93,7 +98,7 @@ def parse_lines(
     return inputs, num_bad
 
 
-def parse_line(number: int, line: str, defaults: dict[str, Any]) -> Input:
+def parse_line(number: int, line: str, defaults: dict[str, Any], recorded: dict[str, Any] | None = None) -> Input:
     """Parse a JSON object, a template, or words with phrases in double quotes."""
     if _ARRAY.match(line):
         raise InputError('an array is no input; write {"keywords": [...]}, or the words with spaces between them')
@@ -111,7 +116,8 @@ def parse_line(number: int, line: str, defaults: dict[str, Any]) -> Input:
         json.dumps(whole, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise InputError(f"not Unicode text: it contains a lone surrogate ({error.object[error.start]!r})") from error
-    return Input(number, given.get("id", number), whole, constraints_of(whole))
+    shown = {**(defaults if recorded is None else recorded), **given}
+    return Input(number, given.get("id", number), shown, constraints_of(whole))
 
 
 def _lines(name: str) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The options that commands share, and how they are passed to the library."""
 
+import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,6 +140,13 @@ class Options:
             given["allow"] = _listed(self.allow)
         return {key: value for key, value in given.items() if value not in (None, [])}
 
+    def recorded(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """What results say of the defaults: a list of words is named, with its hash, instead of repeated."""
+        if self.allow is None:
+            return dict(defaults)
+        listed = hashlib.sha256("\n".join(defaults["allow"]).encode()).hexdigest()
+        return {**defaults, "allow": {"file": Path(self.allow).name, "sha256": listed}}
+
 
 def _listed(name: str) -> list[str]:
     """The words of a file."""
@@ -204,7 +212,8 @@ _TARGET = (
         WHAT,
         "--allow",
         metavar="FILE",
-        help="A file of words, such as a learner's: beside the given words, no others are used. run~ is all forms.",
+        help="A file of words, such as a learner's: no others are used. It must have the given words, too. run~ is all "
+        "forms.",
     ),
     option(WHAT, "--min-words", type=int, metavar="N", help="Minimum number of words, not counting punctuation."),
     option(

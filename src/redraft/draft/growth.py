@@ -3,6 +3,9 @@
 Between two words a particle goes on freely or starts a realisation of a given part, which is then written whole. A part
 that was written freely counts as well, so every sentence has one way to hold its parts: each at its first place. The
 weight of a particle is the target over the proposal, summed over the two ways to come to a part.
+
+One case is not exact. With keywords in any order that overlap, such as "dog" and "dog house", a sentence may be read in
+two ways; it then weighs too much.
 """
 
 import math
