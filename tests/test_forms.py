@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from redraft.app.batch import parse_lines
 from redraft.app.cli import cli
+from redraft.app.lines import parse_lines
 from redraft.blanks import knows_lengths
 from redraft.errors import ConstraintError, RedraftError
 from redraft.evaluation.coverage import coverage, found_spans

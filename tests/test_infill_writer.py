@@ -65,6 +65,18 @@ def test_drafts_meet_their_constraints_and_differ(tiny_pack: Pack) -> None:
         assert len({draft.text for draft in drafts}) == len(drafts)
 
 
+def test_spares_come_after_the_drafts(tiny_pack: Pack) -> None:
+    few, many = (
+        make_writer(tiny_pack).write_many(INPUTS, Settings(4, num=2, spares=spares, seed=1)) for spares in (0, 9)
+    )
+    for drafts, with_spares in zip(few, many, strict=True):
+        texts = [draft.text for draft in with_spares]
+        assert texts[:2] == [draft.text for draft in drafts]
+        assert len(set(texts)) == len(texts)
+    assert sum(map(len, many)) > sum(map(len, few))
+    assert "drafts:2|spares:9|" in many[0][0].signature
+
+
 def test_templates_have_a_number_of_particles_of_their_own(tiny_pack: Pack) -> None:
     writer = InfillWriter(
         tiny_pack, InfillerRecipe("infiller", "", particles=9, particles_of_templates=4), ToyInfiller(3), style="News"

@@ -56,6 +56,16 @@ def test_several_drafts_differ(writer: Writer) -> None:
     assert all(draft.constraints_met for draft in drafts)
 
 
+def test_spares_come_after_the_drafts(writer: Writer) -> None:
+    few, many = (
+        writer.write(Constraints(keywords=("dog",)), Settings(steps=40, num=2, spares=spares, seed=0))
+        for spares in (0, 5)
+    )
+    assert few[0].text == many[0].text
+    assert len({draft.text for draft in many}) == len(many) == 7
+    assert not writer.matches_signature(many[0].signature, Settings(steps=40, num=2))
+
+
 def test_more_chains_are_no_worse(writer: Writer) -> None:
     constraints = Constraints(keywords=("dog",))
     one, many = (writer.write(constraints, Settings(30, chains=n, seed=0))[0] for n in (1, 4))

@@ -17,6 +17,7 @@ from redraft.writer import Writer
 
 _BEGIN = b'{"id": '  # how every line of results begins
 SIZE = 32  # inputs that are written at once by default
+SPARES = 32  # next best drafts of each input, for those whose sentence another input has
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,13 @@ def results(path: Path) -> Iterator[tuple[IO[str], list[dict[str, Any]]]]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise OutputError(f"another process is writing to {path}; wait for it or choose another file") from error
-        yield file, _kept(file, path) if resumes else []
+        yield file, read_kept(file, path) if resumes else []
     finally:
         with suppress(OSError):  # a failed write was reported when it happened
             file.close()
 
 
-def _kept(file: IO[str], path: Path) -> list[dict[str, Any]]:
+def read_kept(file: IO[str], path: Path) -> list[dict[str, Any]]:
     """The complete lines of a result file. A last line that a kill has truncated is removed."""
     content = path.read_bytes()  # not text: a kill may split a character of several bytes
     *whole, torn = content.split(b"\n")
@@ -109,8 +110,14 @@ def work(
     trace: bool = False,
     keep_going: Callable[[int], bool] = lambda _: True,
     done: Callable[[int], None] = lambda _: None,
+    taken: set[str] | None = None,
+    lacks: Callable[[Input], None] = lambda _: None,
 ) -> bool:
     """Write drafts for the inputs that are left, and save each batch as soon as it is done. Returns False if stopped.
+
+    With ``taken``, no input gets a text of this set, and its own texts are added: earlier inputs come first, whatever
+    the batch. The spares of the settings take the place of drafts that are taken. ``lacks`` is called with each input
+    that has none left, of which nothing is saved.
 
     ``keep_going`` is called before each step of a batch with the number of its inputs; if it returns False, the work
     stops.
@@ -134,9 +141,28 @@ def work(
         )
         if not all(answers):
             return False
-        _write(file, (_line(item, found, trace) for item, found in zip(items, drafts, strict=True)))
+        used = [found[: settings.num] if taken is None else _untaken(found, settings.num, taken) for found in drafts]
+        for item, found in zip(items, used, strict=True):
+            if not found:
+                lacks(item)
+        _write(file, (_line(item, found, trace) for item, found in zip(items, used, strict=True) if found))
         done(len(items))
     return True
+
+
+def texts_of(line: Mapping[str, Any]) -> set[str]:
+    """The sentences of a result."""
+    return {line["text"], *(other["text"] for other in line.get("others", ()))}
+
+
+def _untaken(drafts: Sequence[Draft], num: int, taken: set[str]) -> list[Draft]:
+    """The best drafts whose texts are not taken, which they are from now on. Spares must meet the constraints."""
+    found: list[Draft] = []
+    for place, draft in enumerate(drafts):
+        if len(found) < num and draft.text not in taken and (place < num or draft.constraints_met):
+            found.append(draft)
+            taken.add(draft.text)
+    return found
 
 
 def _line(item: Input, drafts: Sequence[Draft], trace: bool) -> str:

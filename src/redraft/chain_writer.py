@@ -160,7 +160,7 @@ class ChainWriter(Writer):
             best = min((track.best[0] for track in tracks), key=lambda one: one.rank)
             return in_time() and (observe is None or observe(step, best.sentence, best.nll))
 
-        tracks = [Track(chain.constraints, self.sampler.target, settings.num) for chain in chains]
+        tracks = [Track(chain.constraints, self.sampler.target, settings.num_drafts) for chain in chains]
         states = self._start(chains, settings.num_chains, in_time)
         _walk(self.sampler, chains, states, tracks, settings, continues)
         return tracks
@@ -225,7 +225,7 @@ class ChainWriter(Writer):
             **({} if precision == "float32" else {"precision": precision}),
             "chains": settings.num_chains,
             **({"seconds": f"{settings.time_limit:g}"} if settings.time_limit else {}),
-            **({"drafts": settings.num} if settings.num > 1 else {}),
+            **settings.signed_drafts,
             **({"until": "settled"} if settings.until_settled else {}),
             "seed": seed,
         }
@@ -259,7 +259,7 @@ def first_drafts(
 def drafts_of(tracks: Sequence[Track], settings: Settings, seconds: float, signature: str) -> list[list[Draft]]:
     """The drafts of every input, from the tracks of its chains."""
     of_input = [tracks[i : i + settings.num_chains] for i in range(0, len(tracks), settings.num_chains)]
-    return [_drafts(some, settings.num, seconds, signature) for some in of_input]
+    return [_drafts(some, settings.num_drafts, seconds, signature) for some in of_input]
 
 
 def _drafts(tracks: Sequence[Track], num: int, seconds: float, signature: str) -> list[Draft]:

@@ -27,6 +27,8 @@ class Settings:
         steps: Number of revisions to try; None for the default of the recipe.
         chains: Number of chains; at least one per draft is run.
         num: Number of different drafts to return.
+        spares: Number of next best drafts to return after them, where there are as many. They take no more chains; the
+            best draft is the same without them.
         seed: The same seed gives the same drafts. None draws a seed, which is part of the draft's signature.
         time_limit: Seconds per input; inputs that are written together share the total.
         checkpoints: Steps after which the best draft so far is kept as well. They do not change the draws.
@@ -43,6 +45,7 @@ class Settings:
     checkpoints: tuple[int, ...] = ()
     until_settled: bool = False
     passes: int | None = None
+    spares: int = 0
 
     def __post_init__(self) -> None:
         if self.steps is not None:
@@ -53,6 +56,7 @@ class Settings:
                 raise InputError("give a number of steps or of passes, not both")
         checks.check_count("chains", self.chains, 1)
         checks.check_count("num", self.num, 1)
+        checks.check_count("spares", self.spares, 0)
         if self.seed is not None:
             checks.check_seed(self.seed)
         if self.time_limit is not None:
@@ -64,6 +68,16 @@ class Settings:
     def num_chains(self) -> int:
         """Number of chains to run: at least one per draft."""
         return max(self.chains, self.num)
+
+    @property
+    def num_drafts(self) -> int:
+        """Number of drafts to return, spares included."""
+        return self.num + self.spares
+
+    @property
+    def signed_drafts(self) -> dict[str, int]:
+        """What signatures say about the number of drafts."""
+        return {**({"drafts": self.num} if self.num > 1 else {}), **({"spares": self.spares} if self.spares else {})}
 
 
 def refuse_passes(settings: Settings, recipe: str) -> None:

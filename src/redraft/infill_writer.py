@@ -239,7 +239,7 @@ class InfillWriter(Writer):
                 particles=particles,
                 rewrites=one.rewrites,
             )
-            for one in self._chosen(task.constraints, candidates, settings.num)
+            for one in self._chosen(task.constraints, candidates, settings.num_drafts)
         ]
 
     def _candidates(self, constraints: Constraints, found: Sequence[Drafted], num: int) -> list[_Candidate]:
@@ -328,20 +328,20 @@ class InfillWriter(Writer):
         for one in candidates:
             found.setdefault(one.sentence.words, one)  # rewriting may come back to where it started
         left = list(found.values())
-        scores = [self._score(constraints, one) for one in left]
-        taken: list[_Candidate] = []
-        while left and len(taken) < num:
-            overlaps = [max((_overlap(one, other) for other in taken), default=0.0) for one in left]
-            best = int(np.argmax(np.array(scores) - _ALIKE * np.array(overlaps)))
-            taken.append(left.pop(best))
-            scores.pop(best)
-        return taken
+        scores = np.array([self._score(constraints, one) for one in left])
+        overlaps = np.zeros(len(left))  # of each with the most similar one that is taken
+        taken: list[int] = []
+        while len(taken) < min(num, len(left)):
+            taken.append(int(np.argmax(scores - _ALIKE * overlaps)))
+            scores[taken[-1]] = -np.inf
+            overlaps = np.maximum(overlaps, [_overlap(one, left[taken[-1]]) for one in left])
+        return [left[i] for i in taken]
 
     def _fall_back(self, task: _Task, settings: Settings, seed: int) -> list[Draft]:
         if self._fallback is None or task.given.fixes_lengths:
             raise InputError("the infiller found no sentence that meets the constraints; allow more words")
         _LOG.warning("redraft: the infiller found no sentence for this input; another system writes it")
-        again = Settings(None, settings.chains, settings.num, seed, settings.time_limit)
+        again = Settings(None, settings.chains, settings.num, seed, settings.time_limit, spares=settings.spares)
         return self._fallback.write_many([task.given], again, numbers=[task.number])[0]
 
     def signature(self, settings: Settings, seed: int) -> str:
@@ -357,7 +357,7 @@ class InfillWriter(Writer):
             "temperature": f"{self._temperature:g}",
             **({} if self._model.precision == "float32" else {"precision": self._model.precision}),
             **({"seconds": f"{settings.time_limit:g}"} if settings.time_limit else {}),
-            **({"drafts": settings.num} if settings.num > 1 else {}),
+            **settings.signed_drafts,
             "seed": seed,
         }
         return "|".join(f"{key}:{value}" for key, value in parts.items())

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from redraft.app.batch import parse_lines
 from redraft.app.cli import cli
+from redraft.app.lines import parse_lines
 from redraft.errors import InputError
 from redraft.evaluation.commongen import commongen_set, keyword
 

@@ -1,9 +1,7 @@
-"""redraft generate --input: many inputs, one JSON line each. An interrupted run resumes."""
+"""redraft generate --input: many inputs, one JSON line or one row of a CSV each. An interrupted run resumes."""
 
-import json
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -13,111 +11,90 @@ from rich.console import Console
 from rich.progress import Progress
 
 from redraft import batch
+from redraft.app.cards import Cards, is_csv, journal_of, read_cards
+from redraft.app.lines import Defaults, parse_records, records_of_lines
 from redraft.app.options import Options
 from redraft.batch import Input, key_of
-from redraft.errors import InputError, RedraftError
+from redraft.errors import InputError
 from redraft.interrupt import stop_on_interrupt
-from redraft.language import split_line
-from redraft.records import constraints_of
-from redraft.sentence import BLANK, Constraints
-
-_ARRAY = re.compile(r'\s*\[\s*["{\]]')
 
 
 def run_batch(options: Options) -> None:
     """Write for every line of ``--input``. Invalid lines are reported and skipped; the exit status is then 2."""
     if options.batch < 1:
         raise InputError(f"--batch must be at least 1, not {options.batch}")
-    settings = options.settings()  # refuse wrong settings before anything is read
-    defaults = options.defaults()
-    recorded = options.recorded(defaults)
-    inputs, num_bad = parse_lines(_lines(options.input or "-"), defaults, options.check, recorded)
-    with _results(options.output) as (file, kept):
-        done = {key_of(line["id"]) for line in kept}
-        left = [item for item in inputs if item.key not in done]
-        path = Path(options.output or "-")
-        batch.refuse_other_inputs(inputs, kept, path)
-        batch.refuse_other_traces(options.trace, kept, path)
-        if left or kept:
-            writer = options.writer()
-            batch.refuse_other_settings(writer, settings, kept, path)
-        if left:
-            steps = writer.complete(settings).steps or 0
-            with stop_on_interrupt() as stopped, _Bar(len(inputs), len(inputs) - len(left), steps) as bar:
-
-                def keep_going(num: int) -> bool:
-                    bar.step(num)
-                    return not stopped()
-
-                finished = batch.work(
-                    writer,
-                    settings,
-                    left,
-                    file,
-                    batch=options.batch,
-                    trace=options.trace,
-                    keep_going=keep_going,
-                    done=bar.done,
-                )
-            if not finished:
-                again = "; run the same command again to resume" if options.output else ""
-                print(f"redraft: stopped{again}", file=sys.stderr)
-                sys.exit(130)
-        elif inputs:
-            print(f"redraft: all {len(inputs)} results are in {options.output} already; nothing to do", file=sys.stderr)
-    if num_bad:
+    options.settings()  # refuse wrong settings before anything is read
+    cards = read_cards(Path(options.input or ""), options.num) if is_csv(options.input) else None
+    given = options.defaults()
+    records = records_of_lines(_lines(options.input or "-")) if cards is None else cards.records()
+    inputs, num_bad = parse_records(records, Defaults(given, options.recorded(given)), options.check)
+    name = options.output
+    if name is not None and is_csv(name):
+        if cards is None:
+            raise InputError(f"--output {name} has the rows of an --input in CSV; choose another name for JSON lines")
+        name = str(journal_of(Path(name)))
+    with _results(name) as (file, kept):
+        num_lacking = _write_missing(options, inputs, Path(name or "-"), file, kept)
+        if cards is not None and is_csv(options.output):
+            _write_cards(cards, options, batch.read_kept(file, Path(name or "")))
+    if num_lacking is None:
+        again = "; run the same command again to resume" if options.output else ""
+        print(f"redraft: stopped{again}", file=sys.stderr)
+        sys.exit(130)
+    if num_bad or num_lacking:
         sys.exit(2)
 
 
-def parse_lines(
-    lines: Iterable[str],
-    defaults: dict[str, Any],
-    check: Callable[[Constraints], None] = lambda _: None,
-    recorded: dict[str, Any] | None = None,
-) -> tuple[list[Input], int]:
-    """Parse the lines of a file. Return the inputs and the number of invalid lines, which standard error names.
+def _write_missing(
+    options: Options, inputs: Sequence[Input], path: Path, file: IO[str], kept: Sequence[dict[str, Any]]
+) -> int | None:
+    """Write the results that are missing. Returns the number of inputs that none was found for; None if stopped."""
+    settings = options.settings()
+    done = {key_of(line["id"]) for line in kept}
+    left = [item for item in inputs if item.key not in done]
+    batch.refuse_other_inputs(inputs, kept, path)
+    batch.refuse_other_traces(options.trace, kept, path)
+    if left or kept:
+        writer = options.writer()
+        batch.refuse_other_settings(writer, settings, kept, path)
+    if not left:
+        if inputs:
+            print(f"redraft: all {len(inputs)} results are in {options.output} already; nothing to do", file=sys.stderr)
+        return 0
+    lacking: list[Input] = []
+    steps = writer.complete(settings).steps or 0
+    with stop_on_interrupt() as stopped, _Bar(len(inputs), len(inputs) - len(left), steps) as bar:
 
-    ``check`` refuses what cannot be written. ``recorded`` is what results say of the defaults, if not all.
-    """
-    inputs: list[Input] = []
-    seen: dict[str, int] = {}
-    num_bad = 0
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            item = parse_line(number, line, defaults, recorded)
-            check(item.constraints)
-            if (first := seen.setdefault(item.key, number)) != number:
-                raise InputError(f"the id {item.id!r} was used on line {first} already")
-        except RedraftError as error:
-            num_bad += 1
-            click.echo(f"redraft: line {number}: {error}", err=True)
-        else:
-            inputs.append(item)
-    return inputs, num_bad
+        def keep_going(num: int) -> bool:
+            bar.step(num)
+            return not stopped()
+
+        finished = batch.work(
+            writer,
+            settings,
+            left,
+            file,
+            batch=options.batch,
+            trace=options.trace,
+            keep_going=keep_going,
+            done=bar.done,
+            taken={text for line in kept for text in batch.texts_of(line)} if options.distinct else None,
+            lacks=lacking.append,
+        )
+    for item in lacking:
+        click.echo(f"redraft: line {item.number}: other inputs have all sentences that were found", err=True)
+    return len(lacking) if finished else None
 
 
-def parse_line(number: int, line: str, defaults: dict[str, Any], recorded: dict[str, Any] | None = None) -> Input:
-    """Parse a JSON object, a template, or words with phrases in double quotes."""
-    if _ARRAY.match(line):
-        raise InputError('an array is no input; write {"keywords": [...]}, or the words with spaces between them')
-    if line.lstrip().startswith("{"):
-        try:
-            given = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"not a JSON object ({error})") from error
-    elif BLANK in line:
-        given = {"template": line.strip()}
-    else:
-        given = {"keywords": split_line(line)}
-    whole = {**defaults, **given}
-    try:
-        json.dumps(whole, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"not Unicode text: it contains a lone surrogate ({error.object[error.start]!r})") from error
-    shown = {**(defaults if recorded is None else recorded), **given}
-    return Input(number, given.get("id", number), shown, constraints_of(whole))
+def _write_cards(cards: Cards, options: Options, kept: Sequence[dict[str, Any]]) -> None:
+    """Write the CSV from the results. Sentences that do not meet their constraints are left out, and reported."""
+    texts: dict[int, list[str]] = {}
+    for line in kept:
+        drafts = [line, *line.get("others", ())]
+        texts[line["id"]] = [one["text"] for one in drafts if one["constraints_met"]]
+        if not texts[line["id"]]:
+            click.echo(f"redraft: line {line['id']}: no sentence met the constraints; try more --steps", err=True)
+    cards.write(Path(options.output or ""), texts, options.num)
 
 
 def _lines(name: str) -> Iterator[str]:

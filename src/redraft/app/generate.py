@@ -34,6 +34,7 @@ def _sample_options(command: Command) -> Command:
         ("redraft generate river --ban water --min-words 8 --max-words 15", "Ban a word and limit the length"),
         ("redraft generate company profit --seed 2 --trace", "Show how the sentence was revised"),
         ("redraft generate --input words.txt --output drafts.jsonl", "Write a sentence for each line of a file"),
+        ("redraft generate --input cards.csv --output done.csv --distinct", "Write a sentence for each row of a list"),
     ),
 )
 @click.argument("words", nargs=-1, metavar="[WORD | 'A PHRASE']...")
@@ -103,6 +104,8 @@ def _write(
         return
     if options.output is not None:
         raise InputError("--output goes with --input")
+    if options.distinct:
+        raise InputError("--distinct goes with --input; several drafts of one input (--num) always differ")
     _write_one(given, options)
 
 

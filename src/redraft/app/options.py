@@ -43,6 +43,7 @@ class Options:
     pack: str | None = None
     input: str | None = None
     output: str | None = None
+    distinct: bool = False
     batch: int = 32
     kernel: str | None = None
     generator: str | None = None
@@ -56,6 +57,7 @@ class Options:
     passes: int | None = None
 
     def settings(self) -> "Settings":
+        from redraft.batch import SPARES
         from redraft.drafts import Settings
 
         return Settings(
@@ -66,6 +68,7 @@ class Options:
             self.time_limit,
             until_settled=self.until_settled,
             passes=self.passes,
+            spares=SPARES if self.distinct else 0,
         )
 
     def writer(self, *, many_steps: bool = False) -> "Writer":
@@ -354,13 +357,21 @@ _WRITING = (
         OUTPUT,
         "--input",
         metavar="FILE|-",
-        help="Read one input per line: words, a template, or a JSON object. - is standard input.",
+        help="Read one input per line: words, a template, or a JSON object. - is standard input. Of NAME.csv, one per "
+        "row: its column word or words.",
     ),
     option(
         OUTPUT,
         "--output",
         metavar="FILE",
-        help="Write the results of --input here, one JSON line each. An interrupted run resumes.",
+        help="Write the results of --input here, one JSON line each. An interrupted run resumes. To NAME.csv, write "
+        "the rows of an --input in CSV, with their sentences.",
+    ),
+    option(
+        OUTPUT,
+        "--distinct",
+        is_flag=True,
+        help="No sentence twice in the results of --input: an input whose sentence is taken gets its next best one.",
     ),
     option(OUTPUT, "--batch", type=int, default=32, show_default=True, metavar="N", help="Inputs to process together."),
     option(

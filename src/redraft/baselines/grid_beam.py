@@ -62,7 +62,7 @@ class BeamWriter(Writer):
         started = time.monotonic()
         ends = started + settings.time_limit * len(inputs) if settings.time_limit else math.inf
         found = self._search(chains, settings, ends)
-        tracks = [Track(chain.constraints, self._target, settings.num) for chain in chains]
+        tracks = [Track(chain.constraints, self._target, settings.num_drafts) for chain in chains]
         visits = [(i, sentence) for i, some in enumerate(found) for sentence in some]
         states = self._states([chains[i] for i, _ in visits], [sentence for _, sentence in visits])
         for (i, _), state in zip(visits, states, strict=True):
@@ -79,7 +79,8 @@ class BeamWriter(Writer):
         found: dict[int, list[Sentence]] = {}
         for i in sorted(range(len(chains)), key=lambda i: i % settings.num_chains):
             constraints, in_time = chains[i].constraints, time.monotonic() <= ends
-            best, *others = self._beam.ranked(chains[i], settings.num) if in_time else [self._unsearched(chains[i])]
+            ranked = self._beam.ranked(chains[i], settings.num_drafts) if in_time else [self._unsearched(chains[i])]
+            best, *others = ranked
             found[i] = [best, *(one for one in others if constraints.met_by(one.words))]
         return [found[i] for i in range(len(chains))]
 
@@ -123,7 +124,7 @@ class BeamWriter(Writer):
             **({} if precision == "float32" else {"precision": precision}),
             "chains": settings.num_chains,
             **({"seconds": f"{settings.time_limit:g}"} if settings.time_limit else {}),
-            **({"drafts": settings.num} if settings.num > 1 else {}),
+            **settings.signed_drafts,
             "seed": seed,
         }
         return "|".join(f"{key}:{value}" for key, value in parts.items())

@@ -93,7 +93,7 @@ class PassWriter(Writer):
     def _run(self, chains: Sequence[Chain], settings: Settings, ends: float, observe: Observer | None) -> list[Track]:
         walks = []
         for chain, state in zip(chains, self._method.init(chains), strict=True):
-            track = Track(chain.constraints, self._method.target, settings.num, state.sentence)
+            track = Track(chain.constraints, self._method.target, settings.num_drafts, state.sentence)
             track.visit(state)
             walks.append(_Walk(chain, state, track))
         tracks = [walk.track for walk in walks]
@@ -152,7 +152,7 @@ class PassWriter(Writer):
             "target": self._method.target.name,
             "chains": settings.num_chains,
             **({"seconds": f"{settings.time_limit:g}"} if settings.time_limit else {}),
-            **({"drafts": settings.num} if settings.num > 1 else {}),
+            **settings.signed_drafts,
             "seed": seed,
         }
         return "|".join(f"{key}:{value}" for key, value in parts.items())
