@@ -48,6 +48,13 @@ class Part:
         return len(self.realisations) == 1 and not self.is_optional
 
     @property
+    def distinct(self) -> tuple[tuple[str, ...], ...]:
+        """Realisations in which no other one is complete before their last word: that one would be read."""
+        return tuple(
+            words for words in self.realisations if not any(_occurs(other, words[:-1]) for other in self.realisations)
+        )
+
+    @property
     def _terms(self) -> list[Term]:
         return [term for one in parse(self.written, "") for option in one.options for term in option]
 
@@ -64,6 +71,10 @@ class Part:
     def only(self, is_allowed: Callable[[tuple[str, ...]], bool]) -> "Part":
         """The part with those of its realisations that are allowed."""
         return Part(self.written, tuple(filter(is_allowed, self.realisations)), self.is_optional)
+
+
+def _occurs(phrase: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    return any(words[i : i + len(phrase)] == phrase for i in range(len(words) - len(phrase) + 1))
 
 
 def plain(given: str) -> Phrase:

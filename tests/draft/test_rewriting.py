@@ -4,11 +4,11 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from tests.draft.test_particles import _END, _Toy, is_met, sentences, spelled
+from tests.draft.test_particles import _END, _Toy, enumerated, is_met, sentences, spelled
 from tests.exact.toy import steep_prior
 
 from redraft import text
-from redraft.draft.particles import ParticleDrafter
+from redraft.draft.particles import DraftOrder, ParticleDrafter
 from redraft.numerics import log_sum
 from redraft.predict.prior import UniformPrior
 from redraft.predict.stretch_prior import StretchPrior
@@ -190,18 +190,23 @@ def test_draws_come_as_often_as_they_say(name: str) -> None:
         assert abs(count / num - share) < 4.5 * np.sqrt(share * (1 - share) / num) + 1e-3
 
 
-def test_a_chain_reaches_the_target() -> None:
-    model, constraints = _Toy(3), CASES["two"]
-    target = _ToyTarget(model)
-    every = states(model, constraints)
-    log_targets = target.log_targets(constraints, every)
-    shares = dict(zip([one.words for one in every], np.exp(log_targets - log_sum(log_targets)), strict=True))
-    rewriter = Rewriter(_drafter(model), StretchPrior(UniformPrior()), target, tries=3)
+CHAINS = {
+    "two": CASES["two"],
+    "forms": Constraints(("us|toward", "to"), max_words=4),
+}
+
+
+@pytest.mark.parametrize("constraints", CHAINS.values(), ids=CHAINS)
+def test_a_chain_reaches_the_target(constraints: Constraints) -> None:
+    model = _Toy(3)
+    shares = enumerated(model, constraints)
+    rewriter = Rewriter(_drafter(model), StretchPrior(UniformPrior()), _ToyTarget(model), tries=3)
     rng, num = np.random.default_rng(2), 4000
-    state, counts = rewriter.init(constraints, every[0]), dict.fromkeys(shares, 0)
+    start = _drafter(model).draft(DraftOrder(constraints, rng, 4))[0].sentence
+    state, counts = rewriter.init(constraints, start), dict.fromkeys(shares, 0)
     for _ in range(num):
         state, rewrite = rewriter.step(constraints, state, rng)
         assert rewrite is None or rewrite.words == state.sentence.words
-        counts[state.sentence.words] += 1
-    distance = 0.5 * sum(abs(counts[words] / num - share) for words, share in shares.items())
+        counts[state.sentence.text] += 1
+    distance = 0.5 * sum(abs(counts[written] / num - share) for written, share in shares.items())
     assert distance < 0.06

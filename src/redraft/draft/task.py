@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from redraft.models.base import Words
 from redraft.models.causal.prompts import keywords_prompt, pieces_of, template_prompt
-from redraft.phrases import NumWords, contains
+from redraft.phrases import NumWords
 from redraft.sentence import Constraints, Order, Part, Sentence
 from redraft.stretches import Stretch
 
@@ -61,13 +61,13 @@ class DraftTask:
 
     @cached_property
     def realisations(self) -> tuple[Words, ...]:
-        """The realisations of all parts. Those that begin with a whole realisation of the same part are left out."""
-        return tuple(itertools.chain.from_iterable(map(_distinct, self.parts)))
+        """The realisations of all parts that a reader tells apart."""
+        return tuple(itertools.chain.from_iterable(part.distinct for part in self.parts))
 
     @cached_property
     def part_of(self) -> tuple[int, ...]:
         """The part of each realisation."""
-        return tuple(number for number, part in enumerate(self.parts) for _ in _distinct(part))
+        return tuple(number for number, part in enumerate(self.parts) for _ in part.distinct)
 
     @property
     def has_forms(self) -> bool:
@@ -104,8 +104,3 @@ class DraftTask:
     def limit(self) -> int:
         """Most words, the ending left out where it is not part of what is given."""
         return self.constraints.limit - (self.constraints.has_ending and self.closes)
-
-
-def _distinct(part: Part) -> list[Words]:
-    """Realisations in which no other one is complete before their last word: that one would be held."""
-    return [one for one in part.realisations if not any(contains(one[:-1], other) for other in part.realisations)]

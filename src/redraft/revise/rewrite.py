@@ -7,6 +7,8 @@ With one try this is the ordinary Metropolis-Hastings rule. A version's weight i
     w = target(sentence) x P(the stretch is chosen in it) / P(drawing it)
 
 One is chosen in proportion to w and accepted with min(1, W / (W - w + w_old)), where W sums over all new versions.
+
+Where given words have several forms, some steps vary the form of one instead: it is drawn in proportion to the target.
 """
 
 from collections.abc import Sequence
@@ -17,8 +19,10 @@ import numpy as np
 
 from redraft.models.base import Words
 from redraft.numerics import Array, accept, draw, log_sum, log_uniform
-from redraft.sentence import Constraints, Sentence
+from redraft.sentence import Action, Constraints, Edit, Sentence
 from redraft.stretches import Stretch
+
+_VARIES = 0.25  # how often a given part is varied, where one can be
 
 
 class Version(Protocol):
@@ -86,6 +90,36 @@ class Rewriter:
         return RewriteState(sentence, float(self._target.log_targets(constraints, [sentence])[0]))
 
     def step(
+        self, constraints: Constraints, state: RewriteState, rng: np.random.Generator
+    ) -> tuple[RewriteState, Rewrite | None]:
+        """Rewrite a stretch or vary a given part. No ``Rewrite`` if there was no other version to choose."""
+        varies = constraints.has_forms and rng.random() < _VARIES
+        return (self._vary if varies else self._rewrite)(constraints, state, rng)
+
+    def _vary(
+        self, constraints: Constraints, state: RewriteState, rng: np.random.Generator
+    ) -> tuple[RewriteState, Rewrite | None]:
+        """Draw the realisation of a given part again, in proportion to the target. It is always accepted.
+
+        Varying changes neither which parts a sentence has nor how many, so the part is drawn uniformly.
+        """
+        old = state.sentence
+        parts = [i for i in range(len(old)) if old.starts_part(i) and len(constraints.parts[old.locks[i]].distinct) > 1]
+        if not parts:
+            return state, None
+        at = parts[int(rng.integers(len(parts)))]
+        start, end = old.span(Action.VARY, at)
+        realisations = constraints.parts[old.locks[at]].distinct
+        versions = [old.apply(Edit(Action.VARY, at, " ".join(words))) for words in realisations]
+        log_targets = self._target.log_targets(constraints, versions)
+        chosen = draw(log_targets, rng)
+        new, words = versions[chosen], realisations[chosen]
+        if new.words == old.words:
+            return state, None
+        made = Rewrite(start, old.words[start:end], words, 0.0, True, new.words)
+        return RewriteState(new, float(log_targets[chosen])), made
+
+    def _rewrite(
         self, constraints: Constraints, state: RewriteState, rng: np.random.Generator
     ) -> tuple[RewriteState, Rewrite | None]:
         """Propose a new version of a stretch. No ``Rewrite`` if nothing may be written or no version was completed."""
