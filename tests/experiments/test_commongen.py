@@ -36,11 +36,12 @@ def test_a_table_of_both_arms(tiny_pack: Pack, tmp_path: Path) -> None:
     (tmp_path / "commongen").mkdir()
     (tmp_path / "commongen" / "dev.tsv").write_text(_LINES)
     writer = redraft.load(str(tiny_pack.folder), "l-mcmc")
-    run = CommonGenRun(tmp_path, tmp_path / "out", 3, 1, None)
+    run = CommonGenRun(tmp_path, tmp_path / "out", 3, 1, None, "News")
     listener = _Listener()
     path = run_commongen(run, writer, listener)
     assert path is not None
     shown = path.read_text()
+    assert "seed 1, style News. `forms`" in shown
     assert "BLEU-4" in shown
     assert "CIDEr-D" in shown
     rows = [line for line in shown.splitlines() if line.startswith(("| forms", "| verbatim", "| first reference"))]
@@ -53,3 +54,5 @@ def test_a_table_of_both_arms(tiny_pack: Pack, tmp_path: Path) -> None:
 def test_commongen_runs_by_itself(tmp_path: Path) -> None:
     found = CliRunner().invoke(cli, ["reproduce", "commongen", "table1", "--data", str(tmp_path)])
     assert isinstance(found.exception, InputError)
+    found = CliRunner().invoke(cli, ["reproduce", "table1", "--style", "News", "--data", str(tmp_path)])
+    assert str(found.exception) == "--style goes with commongen"

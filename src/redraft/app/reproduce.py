@@ -41,6 +41,7 @@ _COMMONGEN = "commongen"
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the test sets and the chains.")
 @click.option("--pack", metavar="NAME|DIR", help="Pack of models to use.")
+@click.option("--style", metavar="NAME", help="For commongen: the infiller's kind of text, such as Everyday.")
 def reproduce(
     names: tuple[str, ...],
     data: Path,
@@ -54,6 +55,7 @@ def reproduce(
     judge: str | None,
     seed: int,
     pack: str | None,
+    style: str | None,
 ) -> None:
     """Reproduce the paper's tables and figures: all, table1 to table9, figure2, figure3, figure4. Or commongen.
 
@@ -74,8 +76,10 @@ def reproduce(
     if _COMMONGEN in names:
         if names != (_COMMONGEN,) or chosen or fewer:
             raise InputError(f"{_COMMONGEN} runs by itself, with the default recipe; leave other names and options out")
-        _reproduce_commongen(data, out, num, seed, judge, pack or DEFAULT)
+        _reproduce_commongen(data, out, num, seed, judge, pack or DEFAULT, style)
         return
+    if style is not None:
+        raise InputError(f"--style goes with {_COMMONGEN}")
     config = ReproduceConfig(
         data,
         out,
@@ -99,15 +103,17 @@ def reproduce(
     click.echo(f"{len(done.results)} results in {out}; see {out / 'README.md'}, or: redraft report {out}")
 
 
-def _reproduce_commongen(data: Path, out: Path, num: int, seed: int, judge: str | None, pack: str) -> None:
+def _reproduce_commongen(
+    data: Path, out: Path, num: int, seed: int, judge: str | None, pack: str, style: str | None
+) -> None:
     """Forms of CommonGen's concepts in any order beside the concepts as they are; needs commongen/dev.tsv."""
     from redraft import load
     from redraft.experiments.commongen import CommonGenRun, run_commongen
     from redraft.interrupt import stop_on_interrupt
 
-    writer = load(pack)
+    writer = load(pack, style=style)
     with stop_on_interrupt() as stopped, _Bar(stopped) as bar:
-        path = run_commongen(CommonGenRun(data, out, num, seed, judge), writer, bar)
+        path = run_commongen(CommonGenRun(data, out, num, seed, judge, style), writer, bar)
     if path is None:
         click.echo("redraft: stopped; run the same command again to resume", err=True)
         sys.exit(130)

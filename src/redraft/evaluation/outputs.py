@@ -176,7 +176,7 @@ def output_of(record: Mapping[str, Any], where: str) -> SystemOutput:
         id=_id(record, where),
         text=shown,
         words=tuple(text.tokenise(shown)),
-        # The list of --allow is only named in results. No metric needs it.
+        # The list of --allow is only named in results, so that no metric checks it.
         input={key: value for key, value in given.items() if key != "allow" or isinstance(value, list)},
         references=() if carrier is None else _references(carrier, where),
         steps=None if steps is None else int(steps),

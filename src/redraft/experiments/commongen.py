@@ -34,13 +34,14 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class CommonGenRun:
-    """What to run: the folder of the data, the folder of the results, the number of sets, the seed, the judge."""
+    """What to run: the folders of the data and of the results, the number of sets, the seed, the judge, the style."""
 
     data: Path
     out: Path
     num: int
     seed: int
     judge: str | None
+    style: str | None = None
 
     def outputs(self, arm: str) -> Path:
         return self.out / "outputs" / f"{arm}.jsonl"
@@ -104,11 +105,13 @@ def _figures(material: Material, judged: Judged | None) -> dict[str, Figure]:
 
 def _table(rows: dict[str, dict[str, Figure]], run: CommonGenRun) -> str:
     shown = {name: title for name, title in _COLUMNS.items() if any(name in one for one in rows.values())}
+    style = f", style {run.style}" if run.style else ""
     lines = [
         "# CommonGen",
         "",
-        f"{run.num} sets of dev, seed {run.seed}. `forms`: each concept in any form, in any order. `verbatim`: the",
-        "concepts as they are, in their order. The infiller was trained on CommonGen's training references, too.",
+        f"{run.num} sets of dev, seed {run.seed}{style}. `forms`: each concept in",
+        "any form, in any order. `verbatim`: the concepts as they are, in their order. The infiller was trained on",
+        "CommonGen's training references, too.",
         "",
         f"| | {' | '.join(shown.values())} |",
         f"|---|{'---|' * len(shown)}",
