@@ -1,11 +1,13 @@
 """CommonGen: an independent check of coverage, large models beside redraft, blind pairs, and the time that forms take.
 
+    python benchmarks/commongen.py references dev.tsv everyday.txt
     python benchmarks/commongen.py check outputs.jsonl
     python benchmarks/commongen.py lite lite-dev.jsonl --out lite.jsonl
     python benchmarks/commongen.py models dev.tsv lite-dev.jsonl outputs.jsonl
     python benchmarks/commongen.py pairs lite-dev.jsonl outputs.jsonl --model Llama-2-7b-chat-hf --out pairs/lite
     python benchmarks/commongen.py seconds inputs.jsonl --num 20
 
+``references`` says what people do with the concepts, and how many of their sentences the training text has.
 ``check`` shares no code with redraft: it looks for the lemmas of all words of a text, and takes irregular forms from a
 list of its own. ``lite`` writes inputs for ``redraft generate``, ``models`` compares their outputs with those of large
 models, ``pairs`` prepares pairs for a blind reader.
@@ -74,6 +76,22 @@ def has_all(text: str, concepts: Sequence[str]) -> bool:
         )
 
     return can_place(0, frozenset())
+
+
+def references(args: argparse.Namespace) -> None:
+    """Print the shares of human sentences with all concepts as they are, and with all of them in their order."""
+    seen = {tuple(_WORD.findall(line.lower())) for line in args.training.read_text(encoding="utf-8").splitlines()}
+    num = num_verbatim = num_ordered = num_seen = 0
+    for line in args.references.read_text(encoding="utf-8").splitlines():
+        concepts, *several = line.split("\t")
+        for words in (_WORD.findall(one.lower()) for one in several if one.strip()):
+            left = iter(words)
+            num += 1
+            num_verbatim += set(concepts.split()) <= set(words)
+            num_ordered += all(concept in left for concept in concepts.split())
+            num_seen += tuple(words) in seen
+    print(f"{num} human sentences, {num_seen} of them in the training text")
+    print(f"all concepts as they are: {num_verbatim / num:.1%}; in their order, too: {num_ordered / num:.1%}")
 
 
 def check(args: argparse.Namespace) -> None:
@@ -162,6 +180,10 @@ def main() -> None:
     parser.add_argument("--judge", default="gemma-270m")
     parser.add_argument("--seed", type=int, default=0)
     commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("references")
+    for name in ("references", "training"):
+        one.add_argument(name, type=Path)
+    one.set_defaults(run=references)
     one = commands.add_parser("check")
     one.add_argument("outputs", type=Path)
     one.set_defaults(run=check)
