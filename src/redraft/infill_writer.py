@@ -221,7 +221,7 @@ class InfillWriter(Writer):
         self, task: _Task, found: Sequence[Drafted], settings: Settings, seed: int, deadline: float
     ) -> list[Draft]:
         """The best drafts, that is none where no particle came to an end."""
-        candidates = self._candidates(task.constraints, found, settings.num)
+        candidates = self._candidates(task.constraints, found, settings.num_drafts)
         candidates += self._rewritten(task, candidates, settings, deadline)
         particles = self._particles(found)
         signature = self.signature(settings, seed)
