@@ -94,6 +94,11 @@ def test_a_template_that_closes_with_a_blank_gets_an_ending() -> None:
         ({"keywords": ("  ",)}, "empty"),
         ({"keywords": ("?!",)}, "only punctuation"),
         ({"keywords": ("a\x00b",)}, "U\\+0000"),
+        ({"keywords": ("\u200b",)}, "the invisible character U\\+200B"),
+        ({"keywords": ("dog\ufeff",)}, "the invisible character U\\+FEFF"),
+        ({"keywords": ("a", "\u200d\u0301")}, "keyword 2 .* is only punctuation"),
+        ({"template": "a \u00ad ___"}, "the invisible character U\\+00AD"),
+        ({"keywords": ("caf\udcc3",)}, "keyword 1 is not UTF-8 text .*set LC_ALL=C.UTF-8"),
         ({"keywords": ("word",) * 10_000}, "10,000 given words are too many"),
         ({"keywords": ("home",), "ban": ("HOME",)}, "banned and required"),
         ({"keywords": ("new york",), "ban": ("York",)}, "banned and required"),
@@ -116,6 +121,11 @@ def test_a_template_that_closes_with_a_blank_gets_an_ending() -> None:
 def test_what_cannot_be_met_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ConstraintError, match=message):
         Constraints(**arguments)  # type: ignore[arg-type]
+
+
+def test_joiners_inside_a_word_are_kept() -> None:
+    emoji, persian = "\U0001f469\u200d\U0001f467", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    assert Constraints((emoji, persian)).locked_words == (emoji, persian)
 
 
 def test_met_by_looks_at_whole_words_order_and_bans() -> None:

@@ -31,7 +31,7 @@ from redraft.sentence import Action
 from redraft.target import Target
 from redraft.writer import Shaping
 
-NEEDS_CAUSAL = "only a causal model reads a context; give one: --target smollm2"
+NEEDS_CAUSAL = "only a causal model reads a context; give one: --target smollm2 (once: redraft pull smollm2)"
 _CAUSAL_BEAM = 2
 _NOISE = 0.5  # makes the first drafts of different chains differ
 

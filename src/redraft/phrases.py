@@ -15,15 +15,26 @@ from redraft.parts import Part
 
 _MAX_LOCKED = 1000  # words; far beyond any sentence, and a guard against a file given by mistake
 _MAX_LETTERS = 200  # of one word
+# Zero-width spaces, soft hyphens, fillers and marks of direction, which come along with copied text. The zero-width
+# joiners U+200C and U+200D are not among them: Persian, Hindi and emoji need them.
+_INVISIBLE = frozenset(
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
+    "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\u2800\u3164\ufeff\uffa0"
+)
 BLANK = "___"
 BLANKS = re.compile(r"_{3,}(?:\{([\d\s,]*)\})?")  # with the number of words that a blank holds: ___{3} ___{2,4}
 _MOST_IN_BLANK = 1000  # words
 
 
 def clean(given: str, what: str) -> str:
-    """Compose Unicode, so that "é" is one letter however it was typed. Control characters are refused."""
-    if bad := next((c for c in given if unicodedata.category(c) in ("Cc", "Cs") and not c.isspace()), None):
+    """Compose Unicode, so that "é" is one letter however it was typed. Control and invisible characters are refused."""
+    kinds = {c: unicodedata.category(c) for c in given}
+    if byte := next((c for c, kind in kinds.items() if kind == "Cs"), None):
+        raise ConstraintError(f"{what} is not UTF-8 text (U+{ord(byte):04X}); in a terminal, set LC_ALL=C.UTF-8")
+    if bad := next((c for c, kind in kinds.items() if kind == "Cc" and not c.isspace()), None):
         raise ConstraintError(f"{what} contains the control character U+{ord(bad):04X}; remove it")
+    if bad := next((c for c in kinds if c in _INVISIBLE), None):
+        raise ConstraintError(f"{what} contains the invisible character U+{ord(bad):04X}; remove it")
     return unicodedata.normalize("NFC", given)
 
 
@@ -32,11 +43,15 @@ def parse_keyword(given: str, what: str) -> Part:
     part = Part.of(clean(given, what), what)
     if not part.words:
         raise ConstraintError(f"{what} is empty; give a word or a phrase")
-    if not all(any(text.is_word(word) for word in words) for words in part.realisations):
+    if not all(any(map(_is_visible_word, words)) for words in part.realisations):
         raise ConstraintError(f"{what} {given!r} is only punctuation; give a word or a phrase")
     if BLANK in given:
         raise ConstraintError(f"{what} {given!r} has a blank; give it as a template instead")
     return part
+
+
+def _is_visible_word(word: str) -> bool:
+    return text.is_word(word) and not all(unicodedata.category(c) in ("Cf", "Mn", "Me") for c in word)
 
 
 class NumWords(NamedTuple):

@@ -1,6 +1,9 @@
 """The command line as a person meets it: real processes for what a process is about, click's runner for the rest."""
 
+import errno
+import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -159,6 +162,8 @@ def test_lines_with_a_trace_and_without_are_not_mixed(run: Any, tmp_path: Path) 
         (["generate", "a", "--output", "x"], "--output goes with --input"),
         (["generate", "a", "--samples", "3", "--trace"], "--samples does not go with --steps"),
         (["generate", "a", "--samples", "3", "--output", "x"], "--samples takes one input and prints"),
+        (["generate", "a", "--samples", "0"], "--samples must be at least 1, not 0"),
+        (["generate", "a", "--recipe", "l-mcmc", "--context", "It rained."], "(once: redraft pull smollm2)"),
         (["generate", "a", "--samples", "3", "--seed", "-1"], "the seed must not be negative"),
         (["generate", "a", "--ban", ""], "a banned word is empty"),
         (["generate", "a", "--min-words", "10", "--max-words", "10"], "the minimum of 10 words does not fit"),
@@ -168,7 +173,7 @@ def test_lines_with_a_trace_and_without_are_not_mixed(run: Any, tmp_path: Path) 
         (["packs", "nowhere"], "there is no pack"),
         (
             ["generate", "a", "--recipe", "l-mcmc", "--context", "caf\udce9"],
-            "the context contains the control character U+DCE9",
+            "the context is not UTF-8 text (U+DCE9); in a terminal, set LC_ALL=C.UTF-8",
         ),
         (["generate", *["w"] * 10_000], "10,000 given words are too many"),
         (["reproduce", "table0", "--data", "."], "there is no 'table0' to rerun; choose all or some of: table1"),
@@ -214,6 +219,53 @@ def test_a_full_disk_is_told(run: Any, tmp_path: Path) -> None:
     result = run("generate", "--input", str(tmp_path / "in"), "--output", "/dev/full")
     assert isinstance(result.exception, OutputError)
     assert "No space left on device" in str(result.exception)
+
+
+class _FullDevice(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _run_on_a_full_device(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The exit status of a command whose output cannot be written."""
+    monkeypatch.setattr(sys, "argv", ["redraft", *arguments])
+    monkeypatch.setattr(sys, "stdout", _FullDevice())
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_draft_that_cannot_be_printed_is_not_lost(
+    tiny_pack: Pack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
+) -> None:
+    arguments = ["generate", "dog", "--steps", "3", "--pack", str(tiny_pack.folder), *form]
+    assert _run_on_a_full_device(arguments, monkeypatch) == 2
+    draft, error = capsys.readouterr().err.splitlines()[-2:]
+    assert "dog" in draft.lower()
+    assert error.startswith("redraft: cannot write to standard output (No space left on device)")
+
+
+def test_other_output_that_cannot_be_printed_is_one_line(
+    tiny_pack: Pack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run_on_a_full_device(["packs", str(tiny_pack.folder)], monkeypatch) == 2
+    assert capsys.readouterr().err == "redraft: cannot read or write standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_letters_that_the_terminal_lacks_are_escaped(
+    tiny_pack: Pack, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+) -> None:
+    arguments = ["generate", "ca\u0107", "--steps", "3", "--pack", str(tiny_pack.folder), *form]
+    monkeypatch.setattr(sys, "argv", ["redraft", *arguments])
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="latin-1", write_through=True))
+    main()
+    told = printed.getvalue().decode("latin-1")
+    assert "a\\u0107" in told
+    if form:
+        assert "ca\u0107" in json.loads(told)["drafts"][0]["text"].lower()
 
 
 def test_half_a_letter_is_refused_before_any_work(run: Any, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from redraft.app.sections import suggestion, write_examples
+from redraft.app.streams import escape_unknown_letters
 from redraft.errors import RedraftError
 from redraft.version import VERSION
 
@@ -89,6 +90,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line. A user error prints one line and exits with status 2."""
+    escape_unknown_letters()
     try:
         cli(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -99,4 +101,8 @@ def main() -> None:
     except RedraftError as error:
         message = " ".join(str(error).split())
         click.echo(f"redraft: {message}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        place = error.filename or "standard output"
+        click.echo(f"redraft: cannot read or write {place}: {error.strerror or error}", err=True)
         sys.exit(2)

@@ -8,6 +8,8 @@ import click
 
 from redraft.app.options import RECIPES, Options, writing_options
 from redraft.app.sections import SAMPLING, Command, SectionCommand, option
+from redraft.app.streams import kept
+from redraft.checks import check_count
 from redraft.errors import InputError
 from redraft.interrupt import stop_on_interrupt
 
@@ -91,6 +93,7 @@ def _write(
             raise InputError("--samples takes one input and prints; give the words on the command line")
         if options.steps is not None or options.num != 1 or options.trace or options.time_limit is not None:
             raise InputError("--samples does not go with --steps, --num, --trace or --time-limit")
+        check_count("--samples", samples, 1)
         _sample(given, replace(options, kernel=options.kernel or "exact"), samples, burn_in, thin)
         return
     if burn_in is not None or thin is not None:
@@ -128,11 +131,13 @@ def _write_one(given: dict[str, object], options: Options) -> None:
             return not stopped()
 
         drafts = writer.write(constraints, settings, observe)
-    if options.as_json:
-        click.echo(json.dumps({"drafts": [record(draft, trace=options.trace) for draft in drafts]}, ensure_ascii=False))
-        return
-    for draft in drafts:
-        show_draft(draft, constraints, trace=options.trace)
+    with kept([draft.text for draft in drafts]):
+        if options.as_json:
+            records = [record(draft, trace=options.trace) for draft in drafts]
+            click.echo(json.dumps({"drafts": records}, ensure_ascii=False))
+        else:
+            for draft in drafts:
+                show_draft(draft, constraints, trace=options.trace)
 
 
 def _sample(given: dict[str, object], options: Options, num: int, burn_in: int | None, thin: int | None) -> None:

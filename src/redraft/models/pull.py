@@ -24,6 +24,7 @@ from redraft.models.causal import hub
 from redraft.models.pack import MANIFEST, home, open_pack, write_manifest
 
 _BLOCK = 1 << 20  # bytes
+_NO_FOLDER = (FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)  # REDRAFT_HOME cannot be made
 _RETRIES = "1"  # of pip, which otherwise retries a dead network for a minute
 
 ReportProgress = Callable[[str], None]
@@ -204,8 +205,9 @@ def _writing(name: str, folder: Path) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:  # safetensors reports a full disk in its own way
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        remedy = "choose a folder with REDRAFT_HOME" if isinstance(error, _NO_FOLDER) else "free some space"
         raise OutputError(
-            f"{name} cannot be written to {folder} ({reason}); free some space and run again: redraft pull {name}"
+            f"{name} cannot be written to {folder} ({reason}); {remedy} and run again: redraft pull {name}"
         ) from error
 
 
