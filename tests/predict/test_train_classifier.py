@@ -13,22 +13,12 @@ from redraft.errors import InputError
 from redraft.predict.classifier import LABELS, load_classifier
 from redraft.predict.pieces import SentencePieces
 from redraft.predict.xlnet import XlnetTokenClassifier
-from redraft.synthesis.dataset import SynthesisConfig, synthesise
 from redraft.synthesis.shards import CARD, read_card, read_shard, shard_paths, write_card
-from redraft.synthesis.words import Method
 from redraft.training.classifier import ClassifierTraining, train_classifier
 from redraft.training.classifier_data import IGNORED, LabelledPieces, read_labelled
 from redraft.training.classifier_task import ClassifierTask, score_sets
 from redraft.training.label_scores import LabelScores, markdown
 from tests.predict.conftest import TINY
-
-
-@pytest.fixture(scope="session")
-def data(made_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    settings = SynthesisConfig(made_corpus, 1, 600, 120, (Method.RANDOM,), sources_per_shard=64)
-    synthesise(settings, folder)
-    return folder
 
 
 def test_first_pieces_carry_the_labels(data: Path, pieces: Path) -> None:

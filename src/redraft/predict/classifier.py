@@ -1,7 +1,7 @@
 """The token classifier: how each word of a draft should be revised, and whether words are missing before it.
 
 It is stored in a folder as transformers saves it: ``config.json``, ``model.safetensors`` and the tokenizer's files. A
-compact XLNet runs without transformers; any other token classifier runs with it.
+compact XLNet and a BERT that sees capitals run without transformers; any other token classifier runs with it.
 """
 
 import json
@@ -18,11 +18,13 @@ from redraft.files import sha256
 from redraft.models.base import Words
 from redraft.models.batching import BatchShape, Memo, groups, padded
 from redraft.models.checkpoints import require_whole
+from redraft.models.encoder import VOCABULARY, CasedPieces, EncoderConfig
 from redraft.models.lstm.files import load_pair, readers_sha256
 from redraft.models.pack import DEFAULT, Pack, open_pack, require
 from redraft.models.quantise import dequantise
 from redraft.models.xlnet.files import CONFIG, PIECES_SHA256, WEIGHTS
 from redraft.numerics import Array
+from redraft.predict.encoder import EncoderTokenClassifier
 from redraft.predict.pieces import PIECES, Encoding, HubPieces, PieceEncoder, SentencePieces, Splitter, WordIds
 from redraft.predict.readings import XlnetOverReadings
 from redraft.predict.xlnet import XlnetConfig, XlnetTokenClassifier
@@ -31,6 +33,7 @@ from redraft.synthesis.labels import Label
 LABELS = tuple(label.name.lower() for label in Label)  # the columns of every result
 CLASSIFIER = "classifier"  # the part of a pack
 OVER_READINGS, READERS = "redraft-xlnet-over-lstm", "readers_sha256"  # in the configuration of redraft.predict.readings
+CASED = "redraft-cased-bert"  # in the configuration of redraft.predict.encoder
 _KEPT = 8192  # sentences in the cache
 _BATCH_PIECES = 4096
 _MIN_FILL = 0.8  # shortest over longest sentence of a call: limits the cost of padding
@@ -117,6 +120,10 @@ def load_classifier(folder: Path, pieces: Path | None = None, pack: Pack | None 
     splitter: Splitter
     if config.get("model_type") == OVER_READINGS:
         network, splitter = _over_readings(folder, config, pack or open_pack(DEFAULT))
+    elif config.get("model_type") == CASED:
+        splitter = CasedPieces.read(folder / VOCABULARY)
+        network = EncoderTokenClassifier(EncoderConfig.read(config), len(LABELS))
+        _load_weights(network, folder / WEIGHTS)
     elif XlnetConfig.supports(config) and pieces.exists():
         splitter = SentencePieces(pieces)
         _check_pieces(pieces, config, splitter)

@@ -12,11 +12,12 @@ from torch import nn
 
 from redraft.errors import InputError
 from redraft.files import replacing
+from redraft.models.encoder import CasedPieces
 from redraft.models.pack import DEFAULT, Pack, open_pack
 from redraft.predict.classifier import OVER_READINGS, load_classifier, read_config
 from redraft.predict.pieces import PIECES, Splitter
 from redraft.synthesis.shards import SPLITS, check_shards, read_card, shard_paths
-from redraft.training.classifier_data import read_labelled
+from redraft.training.classifier_data import read_labelled, words_of
 from redraft.training.classifier_files import (
     ClassifierBase,
     base_sha256,
@@ -118,8 +119,11 @@ def _start(config: ClassifierTraining) -> tuple[nn.Module, Splitter, ClassifierB
         return *new_classifier(pieces, config.shape, config.seed), pieces
     if init is None:
         raise ValueError("nothing to start from")
+    network, splitter = classifier_from(init, words_of(config.data), config.seed)
+    if isinstance(splitter, CasedPieces):
+        return network, splitter, splitter
     spiece = init / PIECES
-    return *classifier_from(init, config.seed), spiece if spiece.exists() else None
+    return network, splitter, spiece if spiece.exists() else None
 
 
 def _identity(config: ClassifierTraining, card: Mapping[str, Any], base: ClassifierBase) -> str:

@@ -1,6 +1,6 @@
 """Synthetic data in sub-word pieces, as the token classifier reads it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from torch import Tensor
 from redraft.corpus import Encoded
 from redraft.models.batching import padded
 from redraft.predict.pieces import PieceEncoder, Splitter
-from redraft.synthesis.shards import read_shard, shard_paths
+from redraft.synthesis.shards import SPLITS, read_shard, shard_paths
 
 IGNORED = 255  # label of BOS and of pieces that do not start a word
 
@@ -39,6 +39,13 @@ class LabelledPieces:
         ids, real = padded([self.pieces.ids[span] for span in spans], padding)
         labels, _ = padded([self.labels[span] for span in spans], IGNORED)
         return ids, real, labels
+
+
+def words_of(folder: Path) -> Iterator[str]:
+    """The words of the training split."""
+    for path in shard_paths(folder, SPLITS[0]):
+        for instance in read_shard(path):
+            yield from instance.words
 
 
 def read_labelled(folder: Path, split: str, splitter: Splitter) -> LabelledPieces:

@@ -17,6 +17,7 @@ from redraft.evaluation.xlnet_nll import nll_by_order, piece_nll, sum_by_words
 from redraft.files import ordinary_modes
 from redraft.models.causal.adapter import load_adapter, save_adapter
 from redraft.models.causal.infiller import INFILLER
+from redraft.models.encoder import VOCABULARY, CasedPieces
 from redraft.models.lstm.files import load_network
 from redraft.models.lstm.start_states import START_STATES
 from redraft.models.pack import MANIFEST, Base, Pack, write_manifest
@@ -254,7 +255,7 @@ def _beside_lstm(base: Pack, xlnet: _Xlnet, lines: Sequence[str]) -> dict[str, A
 def _classifier(
     out: Path, source: Path, loaded: Classifier, sets: SentenceSets
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Manifest entry and card of a classifier: a compact XLNet in 8 bits, any other encoder in half precision."""
+    """Manifest entry and card of a classifier: our own networks in 8 bits, any other encoder in half precision."""
     card = read_card(source)
     _clear(out / CLASSIFIER)
     if isinstance(loaded.network, HubNetwork):
@@ -263,6 +264,8 @@ def _classifier(
         stored, entry = load_classifier(out / CLASSIFIER), {"kind": read_config(source)["model_type"]}
         return {**entry, "folder": CLASSIFIER}, {**card, "cost_of_half": _changed(loaded, stored, sets)}
     entry = {"kind": read_config(source)["model_type"], **store_xlnet(out, CLASSIFIER, loaded.network, source)}
+    if isinstance(loaded.splitter, CasedPieces):
+        loaded.splitter.save(out / CLASSIFIER / VOCABULARY)
     small = Classifier(_in_8_bits(loaded.network), loaded.splitter)
     return entry, {**card, "cost_of_int8": _changed(loaded, small, sets)}
 
