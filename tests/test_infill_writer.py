@@ -103,6 +103,11 @@ def test_of_the_drafts_for_keywords_only_the_likelier_ones_are_scored_alone(tiny
     assert different[0] > 16
 
 
+def test_absurd_numbers_of_particles_are_refused(tiny_pack: Pack) -> None:
+    with pytest.raises(InputError, match="chains times particles must be at most 1,024, not 1,200"):
+        make_writer(tiny_pack).write(INPUTS[0], Settings(0, chains=200))
+
+
 def test_rewrites_are_told(tiny_pack: Pack) -> None:
     writer = make_writer(tiny_pack, temperature=3.0)  # particles that leave something to rewrite
     drafts = [drafts[0] for drafts in writer.write_many(INPUTS, Settings(12, seed=2))]
@@ -152,7 +157,10 @@ def test_another_system_writes_what_the_infiller_cannot(tiny_pack: Pack, caplog:
         make_writer(tiny_pack).write(impossible)
     other = make_writer(tiny_pack)
     writer = make_writer(tiny_pack, fallback=lambda: other)
-    other.write_many = lambda *_, **__: [["a draft"]]  # type: ignore[method-assign, assignment]
+    limits: list[float | None] = []
+    other.write_many = lambda _, settings, **__: limits.append(settings.time_limit) or [["a draft"]]  # type: ignore
     with caplog.at_level(logging.WARNING, logger="redraft"):
         assert writer.write(impossible, Settings(seed=0)) == ["a draft"]
+        assert writer.write(impossible, Settings(seed=0, time_limit=1e-6)) == ["a draft"]
+    assert limits == [None, 0.1]  # what is left of the time, and at least a moment
     assert "another system writes it" in caplog.text

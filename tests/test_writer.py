@@ -1,5 +1,7 @@
 import itertools
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import redraft
 from redraft.app.cli import cli
 from redraft.errors import ConstraintError, InputError, PackError
 from redraft.models.pack import Pack
+from redraft.sampler import Chain, Sampler, State, Step
 from redraft.sentence import Constraints, num_words
 from redraft.writer import Settings, Writer
 
@@ -104,6 +107,34 @@ def test_an_observer_can_stop_the_work(writer: Writer) -> None:
 def test_the_time_limit_ends_the_work(writer: Writer) -> None:
     draft = writer.write(Constraints(keywords=("dog",)), Settings(steps=10**9, seed=0, time_limit=0.2))[0]
     assert draft.steps < 10**9
+
+
+def test_a_time_limit_is_looked_at_between_chains_of_a_step(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    plain = Sampler.step
+
+    def step(self: Sampler, chains: Sequence[Chain], states: Sequence[State]) -> list[Step]:
+        sizes.append(len(chains))
+        return plain(self, chains, states)
+
+    monkeypatch.setattr(Sampler, "step", step)
+    settings = Settings(steps=2, chains=100, seed=0)
+    whole = writer.write(Constraints(keywords=("dog",)), settings)[0]
+    assert sizes == [100, 100]
+    limited = writer.write(Constraints(keywords=("dog",)), replace(settings, time_limit=60))[0]
+    assert sizes[2:] == [40, 40, 20] * 2
+    assert limited.text == whole.text
+
+
+@pytest.mark.parametrize("most", [{"chains": 1001}, {"num": 10**9}, {"spares": 1001}])
+def test_absurd_sizes_are_refused(most: dict[str, int]) -> None:
+    with pytest.raises(InputError, match="must be at most 1,000, not"):
+        Settings(**most)  # type: ignore[arg-type]
+
+
+def test_absurd_numbers_of_candidates_are_refused(tiny_pack: Pack) -> None:
+    with pytest.raises(InputError, match="candidates must be at most 1,000, not 1,000,000"):
+        redraft.load(tiny_pack, "l-mcmc", candidates=1_000_000)
 
 
 @pytest.mark.parametrize("wrong", [{"steps": -1}, {"chains": 0}, {"num": 0}, {"time_limit": 0.0}, {"seed": -1}])

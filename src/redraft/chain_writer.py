@@ -3,7 +3,7 @@
 import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -65,6 +65,8 @@ class Track:
 
 
 _Continues = Callable[[int, Sequence[Track]], bool]
+_Groups = Callable[[Sequence[int]], Iterable[Sequence[int]]]
+_CANDIDATES_TOGETHER = 400  # of the chains of a group: a tenth of a second
 
 
 def steps_for(settings: Settings, constraints: Constraints) -> int:
@@ -81,8 +83,9 @@ def _walk(
     tracks: Sequence[Track],
     settings: Settings,
     continues: _Continues,
+    groups: _Groups,
 ) -> None:
-    """Advance chains by the steps of the settings, and keep track of them."""
+    """Advance chains by the steps of the settings, and keep track of them. Chains of a group advance together."""
     limits = [steps_for(settings, chain.constraints) for chain in chains]
     for track, state in zip(tracks, states, strict=True):
         track.start = state.sentence
@@ -95,16 +98,17 @@ def _walk(
             moving = [i for i, is_settled in zip(moving, settled, strict=True) if not is_settled]
         if not moving or not continues(step, tracks):
             break
-        results = sampler.step([chains[i] for i in moving], [states[i] for i in moving])
-        for i, (state, revision) in zip(moving, results, strict=True):
-            states[i], track = state, tracks[i]
-            track.steps += 1
-            if revision is not None:
-                track.trace.append(revision)
-                if revision.accepted:
-                    track.visit(state)
-            if track.steps in settings.checkpoints:
-                track.mark(track.steps)
+        for group in groups(moving):
+            results = sampler.step([chains[i] for i in group], [states[i] for i in group])
+            for i, (state, revision) in zip(group, results, strict=True):
+                states[i], track = state, tracks[i]
+                track.steps += 1
+                if revision is not None:
+                    track.trace.append(revision)
+                    if revision.accepted:
+                        track.visit(state)
+                if track.steps in settings.checkpoints:
+                    track.mark(track.steps)
 
 
 class ChainWriter(Writer):
@@ -160,10 +164,22 @@ class ChainWriter(Writer):
             best = min((track.best[0] for track in tracks), key=lambda one: one.rank)
             return in_time() and (observe is None or observe(step, best.sentence, best.nll))
 
+        def groups(moving: Sequence[int]) -> Iterator[Sequence[int]]:
+            size = self._num_together if settings.time_limit else len(moving)
+            for first in range(0, len(moving), size):
+                if first == 0 or in_time():
+                    yield moving[first : first + size]
+
         tracks = [Track(chain.constraints, self.sampler.target, settings.num_drafts) for chain in chains]
         states = self._start(chains, settings.num_chains, in_time)
-        _walk(self.sampler, chains, states, tracks, settings, continues)
+        _walk(self.sampler, chains, states, tracks, settings, continues, groups)
         return tracks
+
+    @property
+    def _num_together(self) -> int:
+        """How many chains advance before a time limit is looked at again."""
+        is_causal = self.recipe.num_scored is not None
+        return 1 if is_causal else max(1, _CANDIDATES_TOGETHER // self.recipe.num_candidates)
 
     def _start(self, chains: Sequence[Chain], num_chains: int, in_time: Callable[[], bool]) -> list[State]:
         """The states that chains start from."""
@@ -252,7 +268,7 @@ def first_drafts(
     """
     drafts: dict[int, Sentence] = {}
     for i in sorted(range(len(chains)), key=lambda i: i % num_chains):
-        drafts[i] = drafter.draft(chains[i]) if in_time() else chains[i].constraints.start(chains[i].rng)
+        drafts[i] = drafter.draft(chains[i], in_time) if in_time() else chains[i].constraints.start(chains[i].rng)
     return [drafts[i] for i in range(len(chains))]
 
 
@@ -288,13 +304,14 @@ _Entry = tuple[Visited, Track]
 def _diverse(entries: Sequence[_Entry], num: int) -> list[_Entry]:
     """Choose the best entry, then repeatedly the best one after a penalty for words shared with those chosen."""
     left = list({one.sentence.words: (one, track) for one, track in entries}.values())
+    penalties = [0.0] * len(left)
     taken: list[_Entry] = []
     while left and len(taken) < num:
-        penalties = [max((_overlap(one, other) for other in taken), default=0.0) for one in left]
         ranks = [(one.shortfall, one.cost + penalty) for (one, _), penalty in zip(left, penalties, strict=True)]
-        chosen = left[ranks.index(min(ranks))]
-        left.remove(chosen)
+        best = ranks.index(min(ranks))
+        chosen, _ = left.pop(best), penalties.pop(best)
         taken.append(chosen)
+        penalties = [max(old, _overlap(one, chosen)) for one, old in zip(left, penalties, strict=True)]
     return taken
 
 

@@ -8,12 +8,16 @@ from typing import TypeGuard
 from redraft.errors import InputError, RedraftError
 
 
-def check_count(name: str, value: object, least: int, error: type[RedraftError] = InputError) -> None:
-    """Refuse anything but a whole number of at least ``least``."""
+def check_count(
+    name: str, value: object, least: int, error: type[RedraftError] = InputError, *, most: int | None = None
+) -> None:
+    """Refuse anything but a whole number of at least ``least``, and with ``most`` one that is larger."""
     if not _is_whole(value):
         raise error(f"{name} must be a whole number of at least {least}, not {value!r}")
     if value < least:
         raise error(f"{name} must be at least {least}, not {value}")
+    if most is not None and value > most:
+        raise error(f"{name} must be at most {most:,}, not {value:,}")
 
 
 def check_seed(seed: object) -> None:

@@ -12,6 +12,8 @@ from redraft.revise.rewrite import Rewrite
 from redraft.sampler import Revision
 from redraft.sentence import Sentence
 
+_MOST_CHAINS = 1000  # more have too few steps within any time that somebody waits
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -54,9 +56,9 @@ class Settings:
             checks.check_count("passes", self.passes, 0)
             if self.steps is not None:
                 raise InputError("give a number of steps or of passes, not both")
-        checks.check_count("chains", self.chains, 1)
-        checks.check_count("num", self.num, 1)
-        checks.check_count("spares", self.spares, 0)
+        checks.check_count("chains", self.chains, 1, most=_MOST_CHAINS)
+        checks.check_count("num", self.num, 1, most=_MOST_CHAINS)
+        checks.check_count("spares", self.spares, 0, most=_MOST_CHAINS)
         if self.seed is not None:
             checks.check_seed(self.seed)
         if self.time_limit is not None:

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from redraft import checks
 from redraft.draft.particles import DraftOrder, ParticleDrafter
 from redraft.draft.task import Drafted
 from redraft.drafts import Draft, Observer, Particle, Settings, refuse_passes
@@ -25,7 +26,7 @@ from redraft.predict.classifier import CLASSIFIER, pack_classifier
 from redraft.predict.learned import LearnedPrior
 from redraft.predict.prior import UniformPrior
 from redraft.predict.stretch_prior import StretchPrior
-from redraft.recipes import InfillerRecipe
+from redraft.recipes import MOST_PARTICLES, InfillerRecipe
 from redraft.revise.rewrite import Rewrite, Rewriter, RewriteState
 from redraft.sentence import Constraints, Sentence, num_words
 from redraft.stretches import holds_first_places
@@ -45,6 +46,7 @@ _FEWEST_WORDS = 8  # of a draft, if the constraints do not prefer fewer
 _SHORT = 1.0  # what a draft loses for each word that it is short of them
 _UNWELCOME = 0.5  # what a draft loses for each optional word that it does without
 _BLANK_ROOM = 15  # words more than other systems may write into a template
+_LEAST_SECONDS = 0.1  # for another system, once the time is up
 _TRIES = 8  # versions of a stretch in a rewriting step
 
 
@@ -161,6 +163,8 @@ class InfillWriter(Writer):
     def complete(self, settings: Settings) -> Settings:
         """Settings with the recipe's number of rewriting steps where none is given."""
         refuse_passes(settings, self.recipe.name)
+        most = settings.chains * max(self.recipe.particles, self.recipe.particles_of_templates)
+        checks.check_count("chains times particles", most, 1, most=MOST_PARTICLES)
         return settings if settings.steps is not None else replace(settings, steps=self.recipe.steps)
 
     def write_many(
@@ -201,7 +205,8 @@ class InfillWriter(Writer):
                 return [chosen.get(place, []) for place in range(len(tasks))]
         seconds = (time.monotonic() - started) / max(1, len(tasks))
         return [
-            [replace(draft, seconds=seconds) for draft in chosen[place]] or self._fall_back(task, settings, seed)
+            [replace(draft, seconds=seconds) for draft in chosen[place]]
+            or self._fall_back(task, settings, seed, deadline)
             for place, task in enumerate(tasks)
         ]
 
@@ -337,11 +342,12 @@ class InfillWriter(Writer):
             overlaps = np.maximum(overlaps, [_overlap(one, left[taken[-1]]) for one in left])
         return [left[i] for i in taken]
 
-    def _fall_back(self, task: _Task, settings: Settings, seed: int) -> list[Draft]:
+    def _fall_back(self, task: _Task, settings: Settings, seed: int, deadline: float) -> list[Draft]:
         if self._fallback is None or task.given.fixes_lengths:
             raise InputError("the infiller found no sentence that meets the constraints; allow more words")
         _LOG.warning("redraft: the infiller found no sentence for this input; another system writes it")
-        again = Settings(None, settings.chains, settings.num, seed, settings.time_limit, spares=settings.spares)
+        left = max(_LEAST_SECONDS, round(deadline - time.monotonic(), 1)) if settings.time_limit else None
+        again = Settings(None, settings.chains, settings.num, seed, left, spares=settings.spares)
         return self._fallback.write_many([task.given], again, numbers=[task.number])[0]
 
     def signature(self, settings: Settings, seed: int) -> str:

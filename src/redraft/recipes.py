@@ -19,7 +19,9 @@ from redraft.sentence import Action, Constraints
 
 PULLED = "smollm2"  # the target of the default recipe, once it is pulled
 _NUM_SCORED, _CAUSAL_STEPS = 4, 10  # for a target that costs a hundred times as much as the LSTM models
-_PARTICLES, _PARTICLES_OF_TEMPLATES, _MOST_PARTICLES = 48, 32, 1024
+_PARTICLES, _PARTICLES_OF_TEMPLATES = 48, 32
+MOST_PARTICLES = 1024  # of one input
+_MOST_CANDIDATES = 1000  # a step with these takes a tenth of a second
 _BEAM = 10  # a search of a second makes a sentence of the keywords, which the steps then improve
 
 # The generators of candidates, and the orders in which their models read: the paper's FLM, BLM, FLM x BLM, and one
@@ -52,7 +54,7 @@ class Overrides:
 
     def __post_init__(self) -> None:
         if self.num_candidates is not None:
-            checks.check_count("candidates", self.num_candidates, 1)
+            checks.check_count("candidates", self.num_candidates, 1, most=_MOST_CANDIDATES)
         if self.num_scored is not None:
             checks.check_count("scored", self.num_scored, 1)
         if self.kernel is not None and self.kernel not in [known.value for known in KernelName]:
@@ -60,9 +62,7 @@ class Overrides:
         if self.generator is not None and self.generator not in GENERATORS:
             raise InputError(f"there is no generator {self.generator!r}; choose one of: {', '.join(GENERATORS)}")
         if self.particles is not None:
-            checks.check_count("particles", self.particles, 1)
-            if self.particles > _MOST_PARTICLES:
-                raise InputError(f"particles must be from 1 to {_MOST_PARTICLES}, not {self.particles}")
+            checks.check_count("particles", self.particles, 1, most=MOST_PARTICLES)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """First drafts hold what is given, and a beam as wide as the language finds the likeliest sentence."""
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -133,14 +134,21 @@ def test_every_input_has_a_draft_before_one_has_two(tiny_pack: Pack, monkeypatch
     order: list[str] = []
     plain = GridBeam.ranked
 
-    def ranked(self: GridBeam, chain: Chain, num: int) -> list[Sentence]:
+    def ranked(self: GridBeam, chain: Chain, num: int, in_time: Callable[[], bool]) -> list[Sentence]:
         order.append(chain.constraints.keywords[0])
-        return plain(self, chain, num)
+        return plain(self, chain, num, in_time)
 
     monkeypatch.setattr(GridBeam, "ranked", ranked)
     writer = redraft.load(str(tiny_pack.folder), "gbs")
     writer.write_many([Constraints((word,)) for word in ("dog", "sea")], Settings(chains=2, seed=0))
     assert order == ["dog", "sea", "dog", "sea"]
+
+
+def test_a_search_ends_when_the_time_is_up(tiny_pack: Pack) -> None:
+    model, chain = load_lstm(tiny_pack, "forward"), Chain(Constraints(("dog",)), np.random.default_rng(0))
+    looks = iter([True, True, True, False])
+    cut = GridBeam(model, 4).ranked(chain, 100, lambda: next(looks))
+    assert max(map(len, cut)) <= 3 < max(map(len, GridBeam(model, 4).ranked(chain, 100)))
 
 
 def test_an_ending_does_not_complete_a_banned_phrase(tiny_pack: Pack) -> None:

@@ -1,6 +1,6 @@
 """FLM, BLM and F+B LM as systems: beam search that fills blanks of known lengths."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from redraft.baselines.grid_beam import BeamWriter
@@ -50,10 +50,10 @@ class BlankBeams:
         self._beams, self._start = beams, start
         self.width = beams[0].width
 
-    def ranked(self, chain: Chain, num: int) -> list[Sentence]:
+    def ranked(self, chain: Chain, num: int, in_time: Callable[[], bool] = lambda: True) -> list[Sentence]:
         """The best ``num`` sentences of each search; random words if none finds any that is allowed."""
         layout = Layout.of(chain.constraints)
-        found = [one for beam in self._beams for one in beam.find(layout, chain.constraints)[:num]]
+        found = [one for beam in self._beams if in_time() for one in beam.find(layout, chain.constraints)[:num]]
         return found or [self.unsearched(chain)]
 
     def unsearched(self, chain: Chain) -> Sentence:

@@ -3,7 +3,7 @@
 import math
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -31,8 +31,11 @@ class SentenceSearch(Protocol):
     def width(self) -> int:
         """The width of the beam."""
 
-    def ranked(self, chain: Chain, num: int) -> list[Sentence]:
-        """The best ``num`` sentences, or fewer if it finds no more. Those that are too short come last."""
+    def ranked(self, chain: Chain, num: int, in_time: Callable[[], bool]) -> list[Sentence]:
+        """The best ``num`` sentences, or fewer if it finds no more. Those that are too short come last.
+
+        The search may end early once it is no longer ``in_time``.
+        """
 
 
 class BeamWriter(Writer):
@@ -76,12 +79,15 @@ class BeamWriter(Writer):
 
         Every input is searched once before any input is searched again.
         """
+
+        def in_time() -> bool:
+            return time.monotonic() <= ends
+
         found: dict[int, list[Sentence]] = {}
         for i in sorted(range(len(chains)), key=lambda i: i % settings.num_chains):
-            constraints, in_time = chains[i].constraints, time.monotonic() <= ends
-            ranked = self._beam.ranked(chains[i], settings.num_drafts) if in_time else [self._unsearched(chains[i])]
-            best, *others = ranked
-            found[i] = [best, *(one for one in others if constraints.met_by(one.words))]
+            chain, num = chains[i], settings.num_drafts
+            best, *others = self._beam.ranked(chain, num, in_time) if in_time() else [self._unsearched(chain)]
+            found[i] = [best, *(one for one in others if chain.constraints.met_by(one.words))]
         return [found[i] for i in range(len(chains))]
 
     def _unsearched(self, chain: Chain) -> Sentence:

@@ -6,7 +6,7 @@ revisions than one that starts from bare words, which matters when a step is exp
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
@@ -139,14 +139,17 @@ class GridBeam:
         self._not_mark = _barred(np.array([not text.is_word(word) or text.is_clitic(word) for word in words]))
         self._not_negation = _barred(np.array([text.is_negation(word) for word in words]))
 
-    def draft(self, chain: Chain) -> Sentence:
+    def draft(self, chain: Chain, in_time: Callable[[], bool] = lambda: True) -> Sentence:
         """A draft for a chain; the given words alone if the search finds nothing that is allowed."""
-        return self.ranked(chain, 1)[0]
+        return self.ranked(chain, 1, in_time)[0]
 
-    def ranked(self, chain: Chain, num: int) -> list[Sentence]:
-        """The best ``num`` drafts for a chain; the given words alone if the search finds nothing that is allowed."""
+    def ranked(self, chain: Chain, num: int, in_time: Callable[[], bool] = lambda: True) -> list[Sentence]:
+        """The best ``num`` drafts for a chain; the given words alone if the search finds nothing that is allowed.
+
+        The search ends early once it is no longer ``in_time``.
+        """
         task = _Task.of(chain.constraints, chain.constraints.start(chain.rng))
-        searched = [(task.sentence(one.free), one.reading) for one in self._search(task, chain.rng)]
+        searched = [(task.sentence(one.free), one.reading) for one in self._search(task, chain.rng, in_time)]
         # The ending may have completed a banned phrase.
         found = [(one, old) for one, old in searched if task.constraints.has_no_banned_phrase(one.words)]
         if not found:
@@ -164,7 +167,7 @@ class GridBeam:
         ranks = [(task.constraints.shortfall(one, wished), cost) for (one, _), cost in zip(found, costs, strict=True)]
         return [found[i][0] for i in sorted(range(len(found)), key=ranks.__getitem__)[:num]]
 
-    def _search(self, task: _Task, rng: np.random.Generator) -> list[_Hypothesis]:
+    def _search(self, task: _Task, rng: np.random.Generator, in_time: Callable[[], bool]) -> list[_Hypothesis]:
         """Hypotheses of every length that contain all parts."""
         banned = task.constraints.banned_words
         usable = _barred(self._never | np.array([word in banned for word in self._lowered]))
@@ -173,6 +176,8 @@ class GridBeam:
         grid[0, 0] = [_Hypothesis((), (), False, 0.0, empty)]
         whole: list[_Hypothesis] = []
         for length in range(task.limit + 1):
+            if not in_time():
+                break
             alive = [(held, one) for held in range(len(task.parts) + 1) for one in grid.pop((length, held), [])]
             whole += [one for held, one in alive if held == len(task.parts)]
             growths = self._growths(task, alive, usable)

@@ -185,12 +185,14 @@ class HalvesBeam(Generic[StateT]):
         self._backward, self._forward = HalfSearch(backward, width), HalfSearch(forward, width)
         self.width, self._is_separate, self._plain = width, is_separate, plain
 
-    def ranked(self, chain: Chain, num: int) -> list[Sentence]:
+    def ranked(self, chain: Chain, num: int, in_time: Callable[[], bool] = lambda: True) -> list[Sentence]:
         """The best ``num`` sentences; the given words alone if the search finds nothing that is allowed."""
         constraints = chain.constraints
         given, endings = constraints.locked_words, constraints.allowed_endings if constraints.has_ending else ()
         room = constraints.limit - len(given) - bool(endings)
         before = _opening(self._backward.find(HalfTask(constraints, given, room)), given)
+        if not in_time():
+            return [constraints.start()]
         read = given
         if not self._is_separate:
             before = [max(before, key=lambda half: half.log_prob)]
