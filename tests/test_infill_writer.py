@@ -88,6 +88,22 @@ def test_templates_have_a_number_of_particles_of_their_own(tiny_pack: Pack) -> N
     assert "particles:6|" in make_writer(tiny_pack).signature(Settings(0), 1)
 
 
+def test_more_given_words_have_more_particles(tiny_pack: Pack) -> None:
+    recipe = InfillerRecipe("infiller", "", particles=8, particles_per_word=3)
+    inputs = [Constraints(words, max_words=9) for words in (("us",), ("us", "to"), ("us", "to", "us"))]
+
+    def numbers(recipe: InfillerRecipe, **settings: int) -> list[int]:
+        writer = InfillWriter(tiny_pack, recipe, ToyInfiller(3), style="News")  # type: ignore[arg-type]
+        found = writer.write_many(inputs, Settings(0, seed=1, **settings))
+        assert ("per_word:" in found[0][0].signature) == (recipe.particles_per_word is not None)
+        return [len(drafts[0].particles) for drafts in found]
+
+    assert numbers(recipe) == [3, 6, 8]
+    assert numbers(recipe, num=2) == [4, 6, 8]
+    assert numbers(recipe, chains=2) == [6, 12, 16]
+    assert numbers(recipe.override(Overrides(particles=4))) == [4, 4, 4]
+
+
 def test_of_the_drafts_for_keywords_only_the_likelier_ones_are_scored_alone(tiny_pack: Pack) -> None:
     class Counting(ToyInfiller):
         def log_probs(self, prompt: str, sentences: Sequence[Words], temperature: float = 1.0) -> list[float]:
@@ -95,7 +111,8 @@ def test_of_the_drafts_for_keywords_only_the_likelier_ones_are_scored_alone(tiny
             return super().log_probs(prompt, sentences, temperature)
 
     scored: list[int] = []
-    writer = InfillWriter(tiny_pack, InfillerRecipe("infiller", "", 60, 60), Counting(3), style="News")  # type: ignore[arg-type]
+    recipe = InfillerRecipe("infiller", "", particles=60, particles_of_templates=60, particles_per_word=None)
+    writer = InfillWriter(tiny_pack, recipe, Counting(3), style="News")  # type: ignore[arg-type]
     inputs = [Constraints(("us",), max_words=8), Constraints(template="us ___ to ___ .", max_words=9)]
     drafts = [drafts[0] for drafts in writer.write_many(inputs, Settings(0, seed=1))]
     different = [len({particle.text for particle in draft.particles}) for draft in drafts]

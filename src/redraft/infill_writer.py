@@ -198,7 +198,7 @@ class InfillWriter(Writer):
     ) -> list[list[Draft]]:
         started = time.monotonic()
         chosen: dict[int, list[Draft]] = {}
-        for place, found in self._drafted(tasks, settings.chains, deadline):
+        for place, found in self._drafted(tasks, settings, deadline):
             chosen[place] = self._finish(tasks[place], found, settings, seed, deadline)
             best = chosen[place][:1]
             if observe is not None and not all(observe(0, tasks[place].constraints.start(), one.nll) for one in best):
@@ -210,9 +210,11 @@ class InfillWriter(Writer):
             for place, task in enumerate(tasks)
         ]
 
-    def _drafted(self, tasks: Sequence[_Task], times: int, deadline: float) -> Iterator[tuple[int, Sequence[Drafted]]]:
+    def _drafted(
+        self, tasks: Sequence[_Task], settings: Settings, deadline: float
+    ) -> Iterator[tuple[int, Sequence[Drafted]]]:
         """Particles of each task; tried a second time where none of the first came to an end."""
-        failed, orders = [], [one.order(self._num_particles(one.constraints) * times) for one in tasks]
+        failed, orders = [], [one.order(self._num_particles(one.constraints, settings)) for one in tasks]
         for place, found in self._drafter.draft_many(orders, deadline):
             if found:
                 yield place, found
@@ -309,8 +311,16 @@ class InfillWriter(Writer):
         ]
         return tuple(sorted(particles, key=lambda one: one.nll))
 
-    def _num_particles(self, constraints: Constraints) -> int:
-        return self.recipe.particles if constraints.template is None else self.recipe.particles_of_templates
+    def _num_particles(self, constraints: Constraints, settings: Settings) -> int:
+        if constraints.template is not None:
+            num = self.recipe.particles_of_templates
+        elif self.recipe.particles_per_word is None:
+            num = self.recipe.particles
+        else:
+            num = min(self.recipe.particles, self.recipe.particles_per_word * len(constraints.parts))
+            # The last of many drafts should still be chosen from some.
+            num = max(num, min(2 * settings.num_drafts, MOST_PARTICLES // settings.chains))
+        return num * settings.chains
 
     def _score(self, constraints: Constraints, candidate: _Candidate) -> float:
         """Higher is better: how likely the sentence is, however well it answers the prompt.
@@ -357,6 +367,7 @@ class InfillWriter(Writer):
             "recipe": self.recipe.name,
             "pack": f"{self.pack.name}@{self.pack.fingerprint}",
             "particles": "/".join(map(str, dict.fromkeys(numbers))),
+            **({"per_word": self.recipe.particles_per_word} if self.recipe.particles_per_word else {}),
             "rewrites": settings.steps,
             "style": self._style,
             "target": " + ".join([self._model.name, *(score.name for score in self._soft)]),

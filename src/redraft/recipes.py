@@ -20,6 +20,7 @@ from redraft.sentence import Action, Constraints
 PULLED = "smollm2"  # the target of the default recipe, once it is pulled
 _NUM_SCORED, _CAUSAL_STEPS = 4, 10  # for a target that costs a hundred times as much as the LSTM models
 _PARTICLES, _PARTICLES_OF_TEMPLATES = 48, 32
+_PARTICLES_PER_WORD = 12  # the fewer words are given, the more commonplace is the best of many
 MOST_PARTICLES = 1024  # of one input
 _MOST_CANDIDATES = 1000  # a step with these takes a tenth of a second
 _BEAM = 10  # a search of a second makes a sentence of the keywords, which the steps then improve
@@ -203,12 +204,15 @@ class InfillerRecipe(Recipe):
 
     particles: int = _PARTICLES
     particles_of_templates: int = _PARTICLES_OF_TEMPLATES  # fewer: the words around a blank leave less to choose from
+    particles_per_word: int | None = _PARTICLES_PER_WORD  # for keywords; None for the same number for any
 
     def override(self, given: Overrides) -> Self:
         """The recipe with the values that are given."""
         chosen = super().override(replace(given, particles=None))
         num = given.particles
-        return chosen if num is None else replace(chosen, particles=num, particles_of_templates=num)
+        if num is None:
+            return chosen
+        return replace(chosen, particles=num, particles_of_templates=num, particles_per_word=None)
 
 
 CHAINS = (
