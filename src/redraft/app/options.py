@@ -262,7 +262,8 @@ _TARGET = (
         "--particles",
         type=int,
         metavar="N",
-        help="Sentences that the recipe infiller writes, to choose the best. Default: 12 for each given word, 48 at most; 32 for a template.",
+        help="Sentences that the recipe infiller writes, to choose the best. Default: 12 for each given word, 48 at "
+        "most; 32 for a template.",
     ),
     option(
         MODELS,
