@@ -53,16 +53,23 @@ def test_no_edit_touches_a_locked_word_or_a_closed_gap(history: tuple[Constraint
         assert len(sentence) <= given_constraints.limit
 
 
+def _empty(given_constraints: Constraints, sentence: Sentence) -> list[str]:
+    """What is unmet while the blank of a template is empty."""
+    return ["words in every blank"] if given_constraints.template and sentence.num_empty_gaps else []
+
+
 @given(histories())
 def test_every_sentence_on_the_way_meets_the_constraints(history: tuple[Constraints, list[Sentence]]) -> None:
     given_constraints, sentences = history
-    assert all(given_constraints.met_by(sentence.words) for sentence in sentences)
+    for sentence in sentences:
+        assert given_constraints.unmet(sentence.words) == _empty(given_constraints, sentence)
 
 
 @given(histories())
 def test_the_text_shows_the_given_words(history: tuple[Constraints, list[Sentence]]) -> None:
     given_constraints, sentences = history
-    assert given_constraints.met_by(text.tokenise(sentences[-1].text))
+    shown = text.tokenise(sentences[-1].text)
+    assert given_constraints.unmet(shown) == _empty(given_constraints, sentences[-1])
 
 
 def test_edits_outside_the_law_are_refused() -> None:
@@ -141,6 +148,24 @@ def test_met_by_looks_at_whole_words_order_and_bans() -> None:
     anyway = Constraints(keywords=("person", "home", "home"), order=Order.ANY)
     assert anyway.met_by("A home and a home for a person .".split())
     assert not anyway.met_by("A home for a person .".split())
+
+
+@pytest.mark.parametrize(
+    ("template", "words", "is_met"),
+    [
+        ("the dog ___ here .", "The dog is here .", True),
+        ("the dog ___ here .", "The dog here .", False),
+        ("___ dog here .", "dog here .", False),
+        ("the dog ___", "The dog .", False),
+        ("the dog ___", "The dog barks .", True),
+        ("the ___ dog ___ dog .", "The dog dog dog .", False),
+        ("the ___ dog ___ dog .", "The dog dog dog dog .", True),
+        ("the dog ___{1}", "The dog .", True),
+    ],
+)
+def test_an_empty_blank_is_unmet(template: str, words: str, is_met: bool) -> None:
+    unmet = Constraints(template=template).unmet(words.split())
+    assert unmet == ([] if is_met else ["words in every blank"])
 
 
 def test_what_cannot_be_written_as_given_is_told() -> None:

@@ -112,6 +112,7 @@ def work(
     done: Callable[[int], None] = lambda _: None,
     taken: set[str] | None = None,
     lacks: Callable[[Input], None] = lambda _: None,
+    saved: Callable[[Mapping[str, Any]], None] = lambda _: None,
 ) -> bool:
     """Write drafts for the inputs that are left, and save each batch as soon as it is done. Returns False if stopped.
 
@@ -121,7 +122,7 @@ def work(
 
     ``keep_going`` is called before each step of a batch with the number of its inputs; if it returns False, the work
     stops.
-    ``done`` is called with the number of inputs after each batch.
+    ``done`` is called with the number of inputs after each batch, ``saved`` with each result.
     """
     for start in range(0, len(left), batch):
         if not keep_going(0):  # a system may never call observe
@@ -145,7 +146,10 @@ def work(
         for item, found in zip(items, used, strict=True):
             if not found:
                 lacks(item)
-        _write(file, (_line(item, found, trace) for item, found in zip(items, used, strict=True) if found))
+        lines = [_result(item, found, trace) for item, found in zip(items, used, strict=True) if found]
+        _write(file, lines)
+        for line in lines:
+            saved(line)
         done(len(items))
     return True
 
@@ -165,17 +169,23 @@ def _untaken(drafts: Sequence[Draft], num: int, taken: set[str]) -> list[Draft]:
     return found
 
 
-def _line(item: Input, drafts: Sequence[Draft], trace: bool) -> str:
+def falls_short(line: Mapping[str, Any], num: int) -> bool:
+    """Whether a result has fewer than ``num`` drafts, or one that does not meet its constraints."""
+    drafts = [line, *line.get("others", ())]
+    return len(drafts) < num or not all(draft["constraints_met"] for draft in drafts)
+
+
+def _result(item: Input, drafts: Sequence[Draft], trace: bool) -> dict[str, Any]:
     best, *others = (record(draft, trace=trace) for draft in drafts)
     result = {"id": item.id, **best, "input": item.given}
     if others:
         result["others"] = others
-    return json.dumps(result, ensure_ascii=False) + "\n"
+    return result
 
 
-def _write(file: IO[str], lines: Iterable[str]) -> None:
+def _write(file: IO[str], results: Iterable[Mapping[str, Any]]) -> None:
     try:
-        file.write("".join(lines))
+        file.write("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in results))
         file.flush()
     except BrokenPipeError:
         raise

@@ -32,6 +32,12 @@ def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def check_id(value: object) -> None:
+    """Refuse an id that is neither a text nor a whole number."""
+    if not isinstance(value, str) and not _is_whole(value):
+        raise InputError(f"an id must be a text or a whole number, not {value!r}")
+
+
 def check_positive(name: str, value: object, *, most: float = sys.float_info.max) -> None:
     """Refuse anything but a number above 0. Infinity is allowed only if ``most`` is infinite."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= most:

@@ -129,9 +129,12 @@ class Template:
         first, second = (blanks, parts) if self.opens_blank else (parts, blanks)
         return " ".join(one for pair in zip_longest(first, second) for one in pair if one)
 
-    def occurs_in(self, words: Sequence[str]) -> bool:
-        """Whether the words are the known parts with blanks filled, each with as many words as it may hold."""
-        blanks = [(num.least, len(words) if num.most is None else num.most) for num in self.blanks]
+    def occurs_in(self, words: Sequence[str], fewest: int = 0) -> bool:
+        """Whether the words are the known parts with blanks filled, each with as many words as it may hold.
+
+        Each blank holds at least the ``fewest`` words.
+        """
+        blanks = [(max(num.least, fewest), len(words) if num.most is None else num.most) for num in self.blanks]
         gaps = [*([] if self.opens_blank else [(0, 0)]), *blanks, *([] if self.closes_blank else [(0, 0)])]
         ends = {0}  # where the part before may end
         for (least, most), part in zip(gaps, self.parts, strict=False):

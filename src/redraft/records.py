@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from redraft import checks
 from redraft.errors import InputError
 from redraft.language import from_json
 from redraft.sentence import Constraints, Order
@@ -20,6 +21,8 @@ def constraints_of(given: Mapping[str, Any]) -> Constraints:
     """Constraints from a JSON object. An unknown key or a value of the wrong type is an error that names it."""
     if unknown := [key for key in given if key not in _KEYS]:
         raise InputError(f"unknown key {unknown[0]!r}; the keys are {', '.join(_KEYS)}")
+    if "id" in given:
+        checks.check_id(given["id"])
     fields: dict[str, Any] = {}
     for key in _TEXTS:
         if given.get(key) is not None:

@@ -388,6 +388,13 @@ class Constraints:
             return self._template.occurs_in(shown)
         return (occurs_in_any_order if self.order is Order.ANY else occurs_in_order)(self.parts, shown)
 
+    def _has_empty_blank(self, shown: Sequence[str]) -> bool:
+        """Whether a blank is empty. An ending that is not given fills a blank only if the template counts its words."""
+        if self._template is None:
+            return False
+        counts_ending = not self.has_ending or self._template.blanks[-1].most is not None
+        return not self._template.occurs_in(shown if counts_ending else shown[:-1], fewest=1)
+
     def unmet(self, words: Sequence[str]) -> list[str]:
         """List the constraints that a finished sentence does not meet, in words; empty if all are met.
 
@@ -398,6 +405,8 @@ class Constraints:
         shown, failed = text.surface(words), []
         if not self._has_given_words(shown):
             failed.append("the given words")
+        elif self._has_empty_blank(shown):
+            failed.append("words in every blank")
         if any(contains(lowered(shown), phrase) for phrase in self._banned_phrases):
             failed.append("no banned words")
         if self.listed_words is not None and not all(is_listed(word, self.listed_words) for word in words):

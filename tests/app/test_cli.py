@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from redraft.app.cli import cli, main
-from redraft.errors import OutputError, RedraftError
+from redraft.errors import InputError, OutputError, RedraftError
+from redraft.evaluation.outputs import read_outputs
 from redraft.models.pack import Pack
 
 
@@ -125,6 +126,49 @@ def test_bad_lines_are_named_and_the_others_done(run: Any, tmp_path: Path) -> No
     assert [line.split(":")[1].strip() for line in errors] == [f"line {i}" for i in range(2, 7)]
     assert "unknown key 'keyword'" in errors[0]
     assert "was used on line 1 already" in errors[4]
+
+
+@pytest.mark.parametrize("identity", ["1.5", "true", "null", "[1]", '{"a": 1}'])
+def test_ids_are_texts_or_whole_numbers(run: Any, tmp_path: Path, identity: str) -> None:
+    (tmp_path / "in").write_text(f'{{"id": {identity}, "keywords": ["dog"]}}\n')
+    result = run("generate", "--input", str(tmp_path / "in"))
+    assert result.exit_code == 2
+    assert "line 1: an id must be a text or a whole number, not" in result.stderr
+    (tmp_path / "out").write_text(f'{{"id": {identity}, "text": "A dog."}}\n')
+    with pytest.raises(InputError, match="line 1: an id must be a text or a whole number, not"):
+        read_outputs(tmp_path / "out")
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_numbers_that_json_lacks_are_refused(run: Any, tmp_path: Path, number: str) -> None:
+    (tmp_path / "in").write_text(f'{{"reference": {number}, "keywords": ["dog"]}}\n')
+    result = run("generate", "--input", str(tmp_path / "in"))
+    assert result.exit_code == 2
+    assert "line 1: not a JSON object: NaN and Infinity" in result.stderr
+
+
+def test_drafts_that_are_missing_or_unmet_are_told(run: Any, tmp_path: Path) -> None:
+    few = ("generate", "dog", "--num", "3", "--max-words", "2", "--ban", "?", "--ban", "!", "--seed", "1")
+    result = run(*few)
+    assert result.exit_code == 0
+    assert "only 1 of 3 different drafts were found" in result.stderr
+    assert run(*few, "--strict").exit_code == 3
+    unmet = ("generate", "dog", "--min-words", "20", "--seed", "1", "--strict")
+    assert run(*unmet).exit_code == 3
+    assert run("generate", "dog", "--min-words", "1", "--num", "2", "--seed", "1", "--strict").exit_code == 0
+
+
+def test_a_batch_tells_which_inputs_fall_short(run: Any, tmp_path: Path) -> None:
+    source, results = tmp_path / "in", tmp_path / "out"
+    source.write_text('dog\n{"id": "x", "keywords": ["sea"], "min_words": 20}\n')
+    arguments = ("generate", "--input", str(source), "--output", str(results), "--seed", "1")
+    for status, extra in ((0, ()), (3, ("--strict",))):  # written, then resumed
+        result = run(*arguments, *extra)
+        assert result.exit_code == status
+        assert "1 of 2 inputs (first: id 'x') have fewer than 1 drafts, or drafts that do not meet" in result.stderr
+    source.write_text("dog\n")
+    results.unlink()
+    assert run(*arguments, "--strict").exit_code == 0
 
 
 def test_results_of_other_settings_are_not_mixed(run: Any, tmp_path: Path) -> None:
@@ -322,7 +366,8 @@ def test_samples_and_soft_scores(run: Any) -> None:
     assert set(result["samples"][0]) == {"text", "log_prob", "log_target", "chain", "step"}
     assert "blank 1" in run("infill", "The dog ___ .", *options).output
     assert "use the exact kernel" in str(run("generate", "dog", *options, "--kernel", "paper").exception)
-    assert "WORD=WEIGHT" in str(run("generate", "dog", "--prefer", "river=much").exception)
+    for wrong in ("river=much", "nonsense", "=2", " =2", "river="):
+        assert "WORD=WEIGHT" in str(run("generate", "dog", "--prefer", wrong).exception)
 
 
 def test_every_move_of_the_exact_kernel_is_shown(run: Any) -> None:

@@ -1,7 +1,7 @@
 """redraft generate --input: many inputs, one JSON line or one row of a CSV each. An interrupted run resumes."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -13,7 +13,7 @@ from rich.progress import Progress
 from redraft import batch
 from redraft.app.cards import Cards, is_csv, journal_of, read_cards
 from redraft.app.lines import Defaults, parse_records, records_of_lines
-from redraft.app.options import Options
+from redraft.app.options import UNMET, Options
 from redraft.batch import Input, key_of
 from redraft.errors import InputError
 from redraft.interrupt import stop_on_interrupt
@@ -34,21 +34,38 @@ def run_batch(options: Options) -> None:
             raise InputError(f"--output {name} has the rows of an --input in CSV; choose another name for JSON lines")
         name = str(journal_of(Path(name)))
     with _results(name) as (file, kept):
-        num_lacking = _write_missing(options, inputs, Path(name or "-"), file, kept)
+        short = [line["id"] for line in kept if batch.falls_short(line, options.num)]
+        num_lacking = _write_missing(options, inputs, Path(name or "-"), file, kept, short)
         if cards is not None and is_csv(options.output):
             _write_cards(cards, options, batch.read_kept(file, Path(name or "")))
     if num_lacking is None:
         again = "; run the same command again to resume" if options.output else ""
         print(f"redraft: stopped{again}", file=sys.stderr)
         sys.exit(130)
+    if short:
+        print(
+            f"redraft: {len(short)} of {len(inputs)} inputs (first: id {short[0]!r}) have fewer than {options.num} "
+            "drafts, or drafts that do not meet the constraints; try more --steps, --chains or time",
+            file=sys.stderr,
+        )
     if num_bad or num_lacking:
         sys.exit(2)
+    if short and options.strict:
+        sys.exit(UNMET)
 
 
 def _write_missing(
-    options: Options, inputs: Sequence[Input], path: Path, file: IO[str], kept: Sequence[dict[str, Any]]
+    options: Options,
+    inputs: Sequence[Input],
+    path: Path,
+    file: IO[str],
+    kept: Sequence[dict[str, Any]],
+    short: list[object],
 ) -> int | None:
-    """Write the results that are missing. Returns the number of inputs that none was found for; None if stopped."""
+    """Write the results that are missing, and add the ids of those that fall short.
+
+    Returns the number of inputs that none was found for; None if stopped.
+    """
     settings = options.settings()
     done = {key_of(line["id"]) for line in kept}
     left = [item for item in inputs if item.key not in done]
@@ -69,6 +86,10 @@ def _write_missing(
             bar.step(num)
             return not stopped()
 
+        def saved(line: Mapping[str, Any]) -> None:
+            if batch.falls_short(line, options.num):
+                short.append(line["id"])
+
         finished = batch.work(
             writer,
             settings,
@@ -80,6 +101,7 @@ def _write_missing(
             done=bar.done,
             taken={text for line in kept for text in batch.texts_of(line)} if options.distinct else None,
             lacks=lacking.append,
+            saved=saved,
         )
     for item in lacking:
         click.echo(f"redraft: line {item.number}: other inputs have all sentences that were found", err=True)

@@ -1,12 +1,13 @@
 """redraft generate, redraft infill."""
 
 import json
+import sys
 from collections import Counter
 from dataclasses import replace
 
 import click
 
-from redraft.app.options import RECIPES, Options, writing_options
+from redraft.app.options import RECIPES, UNMET, Options, writing_options
 from redraft.app.sections import SAMPLING, Command, SectionCommand, option
 from redraft.app.streams import kept
 from redraft.checks import check_count
@@ -91,8 +92,9 @@ def _write(
     if samples is not None:
         if options.input is not None or options.output is not None:
             raise InputError("--samples takes one input and prints; give the words on the command line")
-        if options.steps is not None or options.num != 1 or options.trace or options.time_limit is not None:
-            raise InputError("--samples does not go with --steps, --num, --trace or --time-limit")
+        is_search = options.steps is not None or options.time_limit is not None
+        if is_search or options.num != 1 or options.trace or options.strict:
+            raise InputError("--samples does not go with --steps, --num, --trace, --strict or --time-limit")
         check_count("--samples", samples, 1)
         _sample(given, replace(options, kernel=options.kernel or "exact"), samples, burn_in, thin)
         return
@@ -138,6 +140,11 @@ def _write_one(given: dict[str, object], options: Options) -> None:
         else:
             for draft in drafts:
                 show_draft(draft, constraints, trace=options.trace)
+    if len(drafts) < options.num:
+        message = f"only {len(drafts)} of {options.num} different drafts were found; try more --steps, --chains or time"
+        click.echo(f"redraft: {message}", err=True)
+    if options.strict and not (len(drafts) >= options.num and all(draft.constraints_met for draft in drafts)):
+        sys.exit(UNMET)
 
 
 def _sample(given: dict[str, object], options: Options, num: int, burn_in: int | None, thin: int | None) -> None:

@@ -72,9 +72,11 @@ def _input_of(record: Record, defaults: Defaults) -> Input:
     given = record.read()
     whole = {**defaults.given, **given}
     try:
-        json.dumps(whole, ensure_ascii=False).encode()
+        json.dumps(whole, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
         raise InputError(f"not Unicode text: it contains a lone surrogate ({error.object[error.start]!r})") from error
+    except ValueError as error:
+        raise InputError("not a JSON object: NaN and Infinity are no JSON numbers") from error
     shown = {**defaults.shown, **given}
     return Input(record.number, given.get("id", record.number), shown, constraints_of(whole))
 

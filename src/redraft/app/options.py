@@ -3,6 +3,7 @@
 import hashlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from redraft.sentence import Constraints
     from redraft.target import SoftScore
     from redraft.writer import Writer
+
+
+UNMET = 3  # the exit status of --strict where drafts are missing or do not meet their constraints
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Options:
     input: str | None = None
     output: str | None = None
     distinct: bool = False
+    strict: bool = False
     batch: int = 32
     kernel: str | None = None
     generator: str | None = None
@@ -168,10 +173,10 @@ def _listed(name: str) -> list[str]:
 
 def _word_and_weight(given: str) -> tuple[str, float]:
     word, _, weight = given.rpartition("=")
-    try:
-        return word or given, float(weight) if word else 1.0
-    except ValueError as error:
-        raise InputError(f"--prefer takes WORD=WEIGHT with a number, for example river=2, not {given!r}") from error
+    with suppress(ValueError):
+        if word.strip():
+            return word, float(weight)
+    raise InputError(f"--prefer takes WORD=WEIGHT with a number, for example river=2, not {given!r}")
 
 
 # The recipes as help pages list them. A copy, because redraft.recipes imports torch; a test compares the names.
@@ -351,6 +356,12 @@ _WRITING = (
         show_default=True,
         metavar="N",
         help="Number of different drafts to write.",
+    ),
+    option(
+        OUTPUT,
+        "--strict",
+        is_flag=True,
+        help="Exit with status 3 if a draft does not meet the constraints, or if there are fewer than --num.",
     ),
     option(OUTPUT, "--trace", is_flag=True, help="Show every revision."),
     option(OUTPUT, "--json", "as_json", is_flag=True, help="Print the result as JSON."),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from redraft import text
+from redraft import checks, text
 from redraft.errors import InputError
 from redraft.sentence import Action
 
@@ -188,10 +188,13 @@ def output_of(record: Mapping[str, Any], where: str) -> SystemOutput:
 
 
 def _id(record: Mapping[str, Any], where: str) -> str:
-    value = record.get("id")
-    if isinstance(value, bool) or not isinstance(value, int | str):
+    if "id" not in record:
         raise InputError(f'{where} has no "id"; give each line a unique text or whole number')
-    return str(value)
+    try:
+        checks.check_id(record["id"])
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+    return str(record["id"])
 
 
 def _references(record: Mapping[str, Any], where: str) -> tuple[str, ...]:
