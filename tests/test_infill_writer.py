@@ -175,7 +175,7 @@ def test_another_system_writes_what_the_infiller_cannot(tiny_pack: Pack, caplog:
     other = make_writer(tiny_pack)
     writer = make_writer(tiny_pack, fallback=lambda: other)
     limits: list[float | None] = []
-    other.write_many = lambda _, settings, **__: limits.append(settings.time_limit) or [["a draft"]]  # type: ignore
+    other.write_jobs = lambda _, settings: limits.append(settings.time_limit) or [["a draft"]]  # type: ignore
     with caplog.at_level(logging.WARNING, logger="redraft"):
         assert writer.write(impossible, Settings(seed=0)) == ["a draft"]
         assert writer.write(impossible, Settings(seed=0, time_limit=1e-6)) == ["a draft"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from redraft.blanks import num_missing
 from redraft.draft.grid_beam import GridBeam
-from redraft.drafts import Draft, Earlier, Observer, Settings
+from redraft.drafts import Draft, Earlier, Job, Observer, Progress, Settings
 from redraft.errors import InputError
 from redraft.models.pack import Pack
 from redraft.recipes import ChainRecipe
@@ -64,7 +64,7 @@ class Track:
         self.earlier.append(Earlier(steps, best.sentence.text, best.nll))
 
 
-_Continues = Callable[[int, Sequence[Track]], bool]
+_GoingOn = Callable[[int, Sequence[Track], list[int]], list[int]]  # step, all tracks, chains; those that go on
 _Groups = Callable[[Sequence[int]], Iterable[Sequence[int]]]
 _CANDIDATES_TOGETHER = 400  # of the chains of a group: a tenth of a second
 
@@ -82,7 +82,7 @@ def _walk(
     states: list[State],
     tracks: Sequence[Track],
     settings: Settings,
-    continues: _Continues,
+    going_on: _GoingOn,
     groups: _Groups,
 ) -> None:
     """Advance chains by the steps of the settings, and keep track of them. Chains of a group advance together."""
@@ -96,7 +96,8 @@ def _walk(
         if settings.until_settled:
             settled = sampler.is_settled([chains[i] for i in moving], [states[i] for i in moving])
             moving = [i for i, is_settled in zip(moving, settled, strict=True) if not is_settled]
-        if not moving or not continues(step, tracks):
+        moving = going_on(step, tracks, moving) if moving else []
+        if not moving:
             break
         for group in groups(moving):
             results = sampler.step([chains[i] for i in group], [states[i] for i in group])
@@ -140,6 +141,47 @@ class ChainWriter(Writer):
         """Write drafts for several inputs. All their chains advance together."""
         if not inputs:
             return []
+        settings = self._checked(settings, inputs)
+        seed = secrets.randbits(32) if settings.seed is None else settings.seed
+        chains = chains_of(inputs, settings, seed, numbers)
+        started = time.monotonic()
+        ends = started + settings.time_limit * len(inputs) if settings.time_limit else math.inf
+
+        def going_on(step: int, tracks: Sequence[Track], moving: list[int]) -> list[int]:
+            best = _best(tracks)
+            return moving if observe is None or observe(step, best.sentence, best.nll) else []
+
+        num_together = self._num_together if settings.time_limit else len(chains)
+        tracks = self._run(chains, settings, ends, going_on, num_together)
+        seconds = (time.monotonic() - started) / len(inputs)
+        return drafts_of(tracks, settings, seconds, self.signature(settings, seed))
+
+    def write_jobs(self, jobs: Sequence[Job], settings: Settings | None = None) -> list[list[Draft]]:
+        """Write drafts for jobs. All their chains advance together."""
+        settings = self._checked(settings, [job.constraints for job in jobs])
+        num = settings.num_chains
+        chains = [chain for job in jobs for chain in _chains(job.constraints, num, job.seed, job.number)]
+        started = time.monotonic()
+        ends = started + settings.time_limit if settings.time_limit else math.inf
+
+        def going_on(step: int, tracks: Sequence[Track], moving: list[int]) -> list[int]:
+            at_work = sorted({i // num for i in moving})
+            wanted = {at for at in at_work if jobs[at].watch(_progress(step, tracks[at * num : (at + 1) * num]))}
+            return [i for i in moving if i // num in wanted]
+
+        # Jobs have long time limits, which a step of all chains may exceed for the sake of speed.
+        tracks = self._run(chains, settings, ends, going_on, max(1, len(chains)))
+        seconds = (time.monotonic() - started) / max(1, len(jobs))
+        for at, job in enumerate(jobs):  # the last step of each, after which nobody is asked
+            ended = tracks[at * num : (at + 1) * num]
+            job.watch(_progress(max(track.steps for track in ended), ended))
+        return [
+            _drafts(tracks[at * num : (at + 1) * num], settings.num_drafts, seconds, self.signature(settings, job.seed))
+            for at, job in enumerate(jobs)
+        ]
+
+    def _checked(self, settings: Settings | None, inputs: Sequence[Constraints]) -> Settings:
+        """The complete settings. Those that the inputs or the recipe cannot have are refused."""
         settings = self.complete(settings or Settings())
         for constraints in inputs:
             steps_for(settings, constraints)
@@ -148,31 +190,25 @@ class ChainWriter(Writer):
                 f"recipe {self.recipe.name} has no classifier that could end a chain; use l-mcmc-c, x-mcmc-c or "
                 "smollm2-mcmc-c, or a number of steps alone"
             )
-        seed = secrets.randbits(32) if settings.seed is None else settings.seed
-        chains = chains_of(inputs, settings, seed, numbers)
-        started = time.monotonic()
-        ends = started + settings.time_limit * len(inputs) if settings.time_limit else math.inf
-        tracks = self._run(chains, settings, ends, observe)
-        seconds = (time.monotonic() - started) / len(inputs)
-        return drafts_of(tracks, settings, seconds, self.signature(settings, seed))
+        return settings
 
-    def _run(self, chains: Sequence[Chain], settings: Settings, ends: float, observe: Observer | None) -> list[Track]:
+    def _run(
+        self, chains: Sequence[Chain], settings: Settings, ends: float, going_on: _GoingOn, num_together: int
+    ) -> list[Track]:
         def in_time() -> bool:
             return time.monotonic() <= ends
 
-        def continues(step: int, tracks: Sequence[Track]) -> bool:
-            best = min((track.best[0] for track in tracks), key=lambda one: one.rank)
-            return in_time() and (observe is None or observe(step, best.sentence, best.nll))
+        def asked(step: int, tracks: Sequence[Track], moving: list[int]) -> list[int]:
+            return going_on(step, tracks, moving) if in_time() else []
 
         def groups(moving: Sequence[int]) -> Iterator[Sequence[int]]:
-            size = self._num_together if settings.time_limit else len(moving)
-            for first in range(0, len(moving), size):
+            for first in range(0, len(moving), num_together):
                 if first == 0 or in_time():
-                    yield moving[first : first + size]
+                    yield moving[first : first + num_together]
 
         tracks = [Track(chain.constraints, self.sampler.target, settings.num_drafts) for chain in chains]
         states = self._start(chains, settings.num_chains, in_time)
-        _walk(self.sampler, chains, states, tracks, settings, continues, groups)
+        _walk(self.sampler, chains, states, tracks, settings, asked, groups)
         return tracks
 
     @property
@@ -253,10 +289,27 @@ def chains_of(
 ) -> list[Chain]:
     """The chains of every input, each with its own random generator; those of one input are adjacent."""
     return [
-        Chain(constraints, np.random.default_rng((seed, number, c)))
+        chain
         for number, constraints in zip(numbers or range(len(inputs)), inputs, strict=True)
-        for c in range(settings.num_chains)
+        for chain in _chains(constraints, settings.num_chains, seed, number)
     ]
+
+
+def _chains(constraints: Constraints, num: int, seed: int, number: int) -> list[Chain]:
+    """The chains of one input."""
+    return [Chain(constraints, np.random.default_rng((seed, number, c))) for c in range(num)]
+
+
+def _best(tracks: Sequence[Track]) -> Visited:
+    """The best sentence of several chains."""
+    return min((track.best[0] for track in tracks), key=lambda one: one.rank)
+
+
+def _progress(step: int, tracks: Sequence[Track]) -> Progress:
+    """What the chains of one input have done."""
+    best = _best(tracks)
+    starts = tuple(track.start for track in tracks if track.start is not None)
+    return Progress(step, best.sentence, best.nll, starts, tuple(track.trace for track in tracks))
 
 
 def first_drafts(

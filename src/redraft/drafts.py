@@ -1,16 +1,18 @@
 """What a writer returns, a ``Draft``, and how long it works on it, the ``Settings``."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from redraft import checks, text
 from redraft.errors import InputError
-from redraft.revise.rewrite import Rewrite
-from redraft.sampler import Revision
-from redraft.sentence import Sentence
+
+if TYPE_CHECKING:  # a client of a server has drafts without torch and numpy
+    from redraft.revise.rewrite import Rewrite
+    from redraft.sampler import Revision
+    from redraft.sentence import Constraints, Sentence
 
 _MOST_CHAINS = 1000  # more have too few steps within any time that somebody waits
 
@@ -144,15 +146,21 @@ class Draft:
     seconds: float
     constraints_met: bool
     signature: str
-    trace: tuple[Revision, ...] = field(default=(), repr=False)
-    start: Sentence | None = field(default=None, repr=False)
+    trace: "tuple[Revision, ...]" = field(default=(), repr=False)
+    start: "Sentence | None" = field(default=None, repr=False)
     earlier: tuple[Earlier, ...] = field(default=(), repr=False)
     particles: tuple[Particle, ...] = field(default=(), repr=False)
-    rewrites: tuple[Rewrite, ...] = field(default=(), repr=False)
+    rewrites: "tuple[Rewrite, ...]" = field(default=(), repr=False)
     locks: tuple[int, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def locked_words(self) -> tuple[str, ...]:
+        """The different words that a keyword or a known part holds."""
+        held = (word for word, lock in zip(self.words, self.locks, strict=False) if lock >= 0)
+        return tuple(dict.fromkeys(held))
 
     def to_dict(self, *, trace: bool = False) -> dict[str, Any]:
         """Convert the draft to a JSON object; with ``trace``, including its start, particles and revisions.
@@ -187,10 +195,30 @@ class Draft:
                 {"text": one.text, "nll": _rounded(one.nll), "weight": _rounded(one.weight)} for one in self.particles
             ]
         if trace and self.rewrites:
-            result["rewrites"] = [_rewrite(one) for one in self.rewrites]
+            result["rewrites"] = [rewrite_record(one) for one in self.rewrites]
         if trace:
-            result["trace"] = [_revision(one) for one in self.trace]
+            result["trace"] = [revision_record(one) for one in self.trace]
         return result
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Make a draft from its JSON object. Its start, particles and revisions are left out.
+
+        Examples:
+            >>> draft = writer.generate("dog", steps=5, seed=1)
+            >>> redraft.Draft.of(draft.to_dict()).text == draft.text
+            True
+        """
+        return cls(
+            text=given["text"],
+            words=tuple(given["words"]),
+            nll=math.inf if given["nll"] is None else given["nll"],
+            steps=given["steps"],
+            seconds=given["seconds"],
+            constraints_met=given["constraints_met"],
+            signature=given["signature"],
+            locks=tuple(given.get("locks", ())),
+        )
 
     def _repr_html_(self) -> str:
         """Show the draft in a notebook: keywords marked, accepted revisions and rewrites below."""
@@ -233,7 +261,8 @@ def _marked(words: tuple[str, ...], positions: set[int], tag: str) -> str:
     return "".join([*parts, escape(shown[at:])])
 
 
-def _revision(revision: Revision) -> dict[str, Any]:
+def revision_record(revision: "Revision") -> dict[str, Any]:
+    """A revision as a JSON object."""
     return {
         "action": revision.action.value,
         "position": revision.position,
@@ -245,7 +274,8 @@ def _revision(revision: Revision) -> dict[str, Any]:
     }
 
 
-def _rewrite(rewrite: Rewrite) -> dict[str, Any]:
+def rewrite_record(rewrite: "Rewrite") -> dict[str, Any]:
+    """A rewrite as a JSON object."""
     return {
         "start": rewrite.start,
         "old": list(rewrite.old),
@@ -260,4 +290,40 @@ def _rounded(number: float) -> float | None:
     return round(number, 6) if math.isfinite(number) else None
 
 
-Observer = Callable[[int, Sentence, float], bool]  # step, best draft so far, its NLL; False stops the work
+Observer = Callable[[int, "Sentence", float], bool]  # step, best draft so far, its NLL; False stops the work
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What was done for one input so far.
+
+    Attributes:
+        step: Steps that were made.
+        best: The best draft so far, if there is one yet, and its NLL per word.
+        starts: The first draft of each chain, or the drafts of the infiller.
+        traces: What each chain has done. They grow while the work goes on.
+    """
+
+    step: int = 0
+    best: "Sentence | None" = None
+    nll: float = math.inf
+    starts: "tuple[Sentence, ...]" = ()
+    traces: "tuple[Sequence[Revision | Rewrite], ...]" = ()
+
+
+Watch = Callable[[Progress], bool]  # False stops the work on an input
+
+
+def keep_on(progress: Progress) -> bool:
+    """Watch without ever stopping the work."""
+    return True
+
+
+@dataclass(frozen=True)
+class Job:
+    """An input with draws and an observer of its own. ``Writer.write_jobs`` writes several together."""
+
+    constraints: "Constraints"
+    seed: int
+    number: int = 0
+    watch: Watch = keep_on

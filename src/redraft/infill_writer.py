@@ -13,7 +13,7 @@ import numpy as np
 from redraft import checks
 from redraft.draft.particles import DraftOrder, ParticleDrafter
 from redraft.draft.task import Drafted
-from redraft.drafts import Draft, Observer, Particle, Settings, refuse_passes
+from redraft.drafts import Draft, Job, Observer, Particle, Progress, Settings, Watch, keep_on, refuse_passes
 from redraft.errors import InputError
 from redraft.models.base import Words
 from redraft.models.causal.infiller import Infiller
@@ -72,8 +72,13 @@ class _Task:
     """An input to write for, with its draws, which continue where drafting left them."""
 
     given: Constraints
-    rng: np.random.Generator
+    seed: int
     number: int
+    watch: Watch = keep_on
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng((self.seed, self.number))
 
     @cached_property
     def constraints(self) -> Constraints:
@@ -85,7 +90,11 @@ class _Task:
 
     def order(self, num: int) -> DraftOrder:
         """Order that many particles."""
-        return DraftOrder(self.constraints, self.rng, num)
+        return DraftOrder(self.constraints, self.rng, num, self.is_wanted)
+
+    def is_wanted(self) -> bool:
+        """Whether to go on with it."""
+        return self.watch(Progress())
 
 
 class InfillTarget:
@@ -182,7 +191,7 @@ class InfillWriter(Writer):
         settings = self.complete(settings or Settings())
         seed = secrets.randbits(32) if settings.seed is None else settings.seed
         tasks = [
-            _Task(constraints, np.random.default_rng((seed, number)), number)
+            _Task(constraints, seed, number)
             for number, constraints in zip(numbers or range(len(inputs)), inputs, strict=True)
         ]
         results: list[list[Draft]] = []
@@ -190,23 +199,29 @@ class InfillWriter(Writer):
         size = 1 if settings.time_limit else max(1, len(tasks))
         for first in range(0, len(tasks), size):
             deadline = started + settings.time_limit * (first + 1) if settings.time_limit else math.inf
-            results += self._write_together(tasks[first : first + size], settings, seed, deadline, observe)
+            results += self._write_together(tasks[first : first + size], settings, deadline, observe)
         return results
 
+    def write_jobs(self, jobs: Sequence[Job], settings: Settings | None = None) -> list[list[Draft]]:
+        """Drafts for jobs, whose particles are read together. A job that is stopped before its drafts has none."""
+        settings = self.complete(settings or Settings())
+        tasks = [_Task(job.constraints, job.seed, job.number, job.watch) for job in jobs]
+        deadline = time.monotonic() + settings.time_limit if settings.time_limit else math.inf
+        return self._write_together(tasks, settings, deadline, None)
+
     def _write_together(
-        self, tasks: Sequence[_Task], settings: Settings, seed: int, deadline: float, observe: Observer | None
+        self, tasks: Sequence[_Task], settings: Settings, deadline: float, observe: Observer | None
     ) -> list[list[Draft]]:
         started = time.monotonic()
         chosen: dict[int, list[Draft]] = {}
         for place, found in self._drafted(tasks, settings, deadline):
-            chosen[place] = self._finish(tasks[place], found, settings, seed, deadline)
+            chosen[place] = self._finish(tasks[place], found, settings, deadline)
             best = chosen[place][:1]
             if observe is not None and not all(observe(0, tasks[place].constraints.start(), one.nll) for one in best):
                 return [chosen.get(place, []) for place in range(len(tasks))]
         seconds = (time.monotonic() - started) / max(1, len(tasks))
         return [
-            [replace(draft, seconds=seconds) for draft in chosen[place]]
-            or self._fall_back(task, settings, seed, deadline)
+            [replace(draft, seconds=seconds) for draft in chosen[place]] or self._fall_back(task, settings, deadline)
             for place, task in enumerate(tasks)
         ]
 
@@ -221,17 +236,15 @@ class InfillWriter(Writer):
             else:
                 failed.append(place)
         for place in failed:
-            is_late = time.monotonic() > deadline
-            yield place, [] if is_late else self._drafter.draft(orders[place], deadline)
+            is_over = time.monotonic() > deadline or not tasks[place].is_wanted()
+            yield place, [] if is_over else self._drafter.draft(orders[place], deadline)
 
-    def _finish(
-        self, task: _Task, found: Sequence[Drafted], settings: Settings, seed: int, deadline: float
-    ) -> list[Draft]:
+    def _finish(self, task: _Task, found: Sequence[Drafted], settings: Settings, deadline: float) -> list[Draft]:
         """The best drafts, that is none where no particle came to an end."""
         candidates = self._candidates(task.constraints, found, settings.num_drafts)
         candidates += self._rewritten(task, candidates, settings, deadline)
         particles = self._particles(found)
-        signature = self.signature(settings, seed)
+        signature = self.signature(settings, task.seed)
         return [
             Draft(
                 text=one.sentence.text,
@@ -281,16 +294,25 @@ class InfillWriter(Writer):
     ) -> list[_Candidate]:
         """What chains of rewriting steps visit that start at the best candidates, one chain for each draft."""
         constraints, visited = task.constraints, []
-        for start in self._chosen(constraints, candidates, settings.num) if settings.steps else ():
+        best = self._chosen(constraints, candidates, settings.num)
+        if not best:
+            return []
+        seen = Progress(0, best[0].sentence, best[0].nll, tuple(one.sentence for one in candidates))
+        if not task.watch(seen):
+            return []
+        traces: list[tuple[Rewrite, ...]] = []
+        for start in best if settings.steps else ():
             state: RewriteState = self._rewriter.init(constraints, start.sentence)
             made: tuple[Rewrite, ...] = ()
-            for _ in range(settings.steps or 0):
-                if time.monotonic() > deadline:
+            for step in range(settings.steps or 0):
+                if time.monotonic() > deadline or not task.watch(replace(seen, step=step, traces=(*traces, made))):
                     break
                 state, rewrite = self._rewriter.step(constraints, state, task.rng)
                 made += () if rewrite is None else (rewrite,)
                 if rewrite is not None and rewrite.accepted:
                     visited.append(self._visited(state, start.sentence, made))
+            traces.append(made)
+        task.watch(replace(seen, step=settings.steps or 0, traces=tuple(traces)))
         return visited
 
     def _visited(self, state: RewriteState, start: Sentence, rewrites: tuple[Rewrite, ...]) -> _Candidate:
@@ -352,13 +374,15 @@ class InfillWriter(Writer):
             overlaps = np.maximum(overlaps, [_overlap(one, left[taken[-1]]) for one in left])
         return [left[i] for i in taken]
 
-    def _fall_back(self, task: _Task, settings: Settings, seed: int, deadline: float) -> list[Draft]:
+    def _fall_back(self, task: _Task, settings: Settings, deadline: float) -> list[Draft]:
+        if not task.is_wanted():
+            return []
         if self._fallback is None or task.given.fixes_lengths:
             raise InputError("the infiller found no sentence that meets the constraints; allow more words")
         _LOG.warning("redraft: the infiller found no sentence for this input; another system writes it")
         left = max(_LEAST_SECONDS, round(deadline - time.monotonic(), 1)) if settings.time_limit else None
-        again = Settings(None, settings.chains, settings.num, seed, left, spares=settings.spares)
-        return self._fallback.write_many([task.given], again, numbers=[task.number])[0]
+        again = Settings(None, settings.chains, settings.num, time_limit=left, spares=settings.spares)
+        return self._fallback.write_jobs([Job(task.given, task.seed, task.number, task.watch)], again)[0]
 
     def signature(self, settings: Settings, seed: int) -> str:
         numbers = [num * settings.chains for num in (self.recipe.particles, self.recipe.particles_of_templates)]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Self, overload
 
 from redraft import checks, text
-from redraft.drafts import Draft, Observer, Settings
+from redraft.drafts import Draft, Job, Observer, Progress, Settings
 from redraft.errors import InputError
 from redraft.models.pack import Pack
 from redraft.predict.classifier import CLASSIFIER, pack_classifier
@@ -58,6 +58,27 @@ class Writer(ABC):
         default its index), not on the other inputs. ``observe`` is called regularly with the step, the best draft so
         far and its NLL; if it returns False, the work stops.
         """
+
+    def write_jobs(self, jobs: Sequence[Job], settings: Settings | None = None) -> list[list[Draft]]:
+        """Write drafts for inputs of which each has its own seed and observer, as a server does.
+
+        Examples:
+            >>> from redraft.drafts import Job
+            >>> jobs = [Job(redraft.Constraints(["dog"]), seed) for seed in (1, 2)]
+            >>> [drafts[0].signature[-6:] for drafts in writer.write_jobs(jobs, redraft.Settings(steps=5))]
+            ['seed:1', 'seed:2']
+
+        A job's drafts are those of ``write_many`` with its seed and number. Each has the whole time limit. A job that
+        its ``watch`` stops ends with its best drafts so far, of which there may be none; the other jobs go on.
+        Systems that cannot write such jobs together write one after the other.
+        """
+        settings = settings or Settings()
+        return [
+            self.write_many(
+                [job.constraints], replace(settings, seed=job.seed), numbers=[job.number], observe=_observer(job)
+            )[0]
+            for job in jobs
+        ]
 
     @abstractmethod
     def signature(self, settings: Settings, seed: int) -> str:
@@ -295,8 +316,7 @@ class Writer(ABC):
             raise InputError("the pack of this writer has no classifier to explain a draft; load another pack")
         words = draft.words if isinstance(draft, Draft) else tuple(text.tokenise(draft))
         if isinstance(draft, Draft):
-            locked = {word for word, lock in zip(draft.words, draft.locks, strict=False) if lock >= 0}
-            keywords = (*locked, *keywords)
+            keywords = (*draft.locked_words, *keywords)
         return explain(pack_classifier(self.pack), words, keywords)
 
     def matches_signature(self, signature: str, settings: Settings) -> bool:
@@ -374,6 +394,10 @@ class WritingSystem(ABC):
     def override(self, given: Overrides) -> "WritingSystem":
         """The same system with the user's values instead of the recipe's. By default all of them are ignored."""
         return self
+
+
+def _observer(job: Job) -> Observer:
+    return lambda step, best, nll: job.watch(Progress(step, best, nll))
 
 
 def _settings(settings: Settings | None, **given: Any) -> Settings:

@@ -10,7 +10,6 @@ comes about in one way only and the weights are exact.
 """
 
 import math
-import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple
@@ -59,11 +58,13 @@ class GapByGap(Generic[DecoderT]):
     most_tokens: int  # at the end of a blank
     to_dists: Callable[[torch.Tensor], list[TokenDist]]
 
-    def fill(self, num_held: int, choose: ChooseGrowth, rng: np.random.Generator, deadline: float) -> Reading[DecoderT]:
+    def fill(
+        self, num_held: int, choose: ChooseGrowth, rng: np.random.Generator, is_over: Callable[[], bool]
+    ) -> Reading[DecoderT]:
         """Fill the blanks before each part that is not held yet. No particle is left if no part can be written."""
         for part in range(num_held, self.rules.num_parts):
             ends = yield from self._paths(part, choose, rng)
-            if not ends or time.monotonic() > deadline:
+            if not ends or is_over():
                 self.particles = []
                 return
             self._start(ends, rng)

@@ -10,7 +10,7 @@ stay independent, so that the probability of drawing each is known, and that of 
 
 import math
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -53,11 +53,15 @@ _Drafting = Generator[tuple[DecoderT, list[int]], torch.Tensor, list[Drafted]]
 
 
 class DraftOrder(NamedTuple):
-    """What to draft: how many particles for which constraints, with which draws."""
+    """What to draft: how many particles for which constraints, with which draws.
+
+    ``is_wanted`` is asked after each token; if it returns False, drafting ends.
+    """
 
     constraints: Constraints
     rng: np.random.Generator
     num: int
+    is_wanted: Callable[[], bool] = lambda: True
 
 
 class Rewritten(NamedTuple):
@@ -139,6 +143,9 @@ class ParticleDrafter(Generic[DecoderT]):
                     one.advance(expected)
 
     def _drafting(self, order: DraftOrder, deadline: float) -> _Drafting[DecoderT]:
+        def is_over() -> bool:
+            return time.monotonic() > deadline or not order.is_wanted()
+
         task, rng, most = DraftTask.of(order.constraints), order.rng, _most_tokens(order.constraints)
         rules = self._rules(task, starts_none=task.fills_blanks)
         first, logits, decoder = self._begin(task, rules, order.num)
@@ -148,7 +155,7 @@ class ParticleDrafter(Generic[DecoderT]):
         if task.fills_blanks:
             longest = max((len(self._model.spell((), one)) for one in task.realisations), default=0)
             gaps = GapByGap(rules, decoder, particles, dists, len(first.tokens), most - longest, self._dists)
-            yield from gaps.fill(len(first.held) + (first.part is not None), choose, rng, deadline)
+            yield from gaps.fill(len(first.held) + (first.part is not None), choose, rng, is_over)
             particles, dists = gaps.particles, gaps.dists
         finished: list[Drafted] = []
         for _ in range(most):
@@ -159,7 +166,7 @@ class ParticleDrafter(Generic[DecoderT]):
                     finished += rules.finished(particle)
                 elif particle.log_weight > IMPOSSIBLE:
                     alive.append(i)
-            if not alive or time.monotonic() > deadline:
+            if not alive or is_over():
                 break
             chosen = _resampled([particles[i] for i in alive], rng)
             rows = [alive[i] for i, _ in chosen]
