@@ -1,5 +1,6 @@
 """Inputs and drafts as JSON objects."""
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,28 @@ _TEXTS = ("ban", "endings", "allow")
 _NUMBERS = ("min_words", "max_words")
 _ABOUT = ("id", "reference", "references")  # copied from an input to its result; the writer does not use them
 _KEYS = ("template", "lengths", "order", "keywords", *_TEXTS, *_NUMBERS, *_ABOUT)
+
+
+def object_of(written: str) -> dict[str, Any]:
+    """The JSON object that a text is."""
+    try:
+        given = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not a JSON object ({error})") from error
+    if not isinstance(given, dict):
+        raise InputError("not a JSON object")
+    check_json(given)
+    return given
+
+
+def check_json(given: Mapping[str, Any]) -> None:
+    """Refuse an object with half a surrogate pair, which is no Unicode text, or with a number that JSON lacks."""
+    try:
+        json.dumps(given, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"not Unicode text: it contains a lone surrogate ({error.object[error.start]!r})") from error
+    except ValueError as error:
+        raise InputError("not a JSON object: NaN and Infinity are no JSON numbers") from error
 
 
 def constraints_of(given: Mapping[str, Any]) -> Constraints:

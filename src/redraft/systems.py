@@ -8,6 +8,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from redraft import recipes
 from redraft.assemble import Models, build_chain, missing_models, opened
@@ -16,7 +17,7 @@ from redraft.baselines.grid_beam import BeamSystem
 from redraft.baselines.halves import HalvesSystem
 from redraft.baselines.passes import GibbsSystem, GradientSystem
 from redraft.chain_writer import ChainWriter
-from redraft.errors import InputError
+from redraft.errors import ConstraintError, InputError
 from redraft.infill_writer import InfillWriter
 from redraft.models.causal.infiller import INFILLER
 from redraft.models.causal.prompts import DEFAULT_STYLE
@@ -152,6 +153,38 @@ def absence(system: WritingSystem, pack: Pack) -> str | None:
         return f"{target} was not pulled"
     missing = system.missing(pack)
     return f"pack {pack.name} has no {' and no '.join(missing)}" if missing else None
+
+
+def listing(pack: Pack) -> list[dict[str, Any]]:
+    """All systems as JSON objects: what each needs, and whether it is available with a pack."""
+    default = recipes.default(pack).name
+    return [
+        {
+            "name": name,
+            "summary": system.recipe.summary,
+            "target": system.recipe.target,
+            "steps": system.recipe.steps,
+            "needs": system.needs,
+            "available": (reason := absence(system, pack)) is None,
+            "reason": reason,
+            "default": name == default,
+        }
+        for name, system in SYSTEMS.items()
+    ]
+
+
+def refuse_unwritable(
+    constraints: Constraints, pack: str = DEFAULT, recipe: str | None = None, target: str | None = None
+) -> None:
+    """Raise an error if the system that ``load`` would open cannot write for some constraints."""
+    if recipe is None and not constraints.fixes_lengths and constraints.allow is None:
+        return  # every recipe of a default can write it
+    if recipe is None:
+        found = opened(pack)
+        recipe = (recipes.default(found) if target is None else recipes.own(found)).name
+    why = system(recipe).refusal(constraints)
+    if why is not None:
+        raise ConstraintError(why)
 
 
 def load(

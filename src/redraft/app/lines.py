@@ -1,6 +1,5 @@
 """Lines of an input file: words, a template or a JSON object each."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -11,7 +10,7 @@ import click
 from redraft.batch import Input
 from redraft.errors import InputError, RedraftError
 from redraft.language import split_line
-from redraft.records import constraints_of
+from redraft.records import check_json, constraints_of, object_of
 from redraft.sentence import BLANK, Constraints
 
 _ARRAY = re.compile(r'\s*\[\s*["{\]]')
@@ -71,12 +70,7 @@ def parse_records(
 def _input_of(record: Record, defaults: Defaults) -> Input:
     given = record.read()
     whole = {**defaults.given, **given}
-    try:
-        json.dumps(whole, ensure_ascii=False, allow_nan=False).encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"not Unicode text: it contains a lone surrogate ({error.object[error.start]!r})") from error
-    except ValueError as error:
-        raise InputError("not a JSON object: NaN and Infinity are no JSON numbers") from error
+    check_json(whole)
     shown = {**defaults.shown, **given}
     return Input(record.number, given.get("id", record.number), shown, constraints_of(whole))
 
@@ -87,11 +81,7 @@ def given_of_line(line: str) -> dict[str, Any]:
         raise InputError('an array is no input; write {"keywords": [...]}, or the words with spaces between them')
     if not line.lstrip().startswith("{"):
         return given_of_text(line)
-    try:
-        given: dict[str, Any] = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not a JSON object ({error})") from error
-    return given
+    return object_of(line)
 
 
 def given_of_text(line: str) -> dict[str, Any]:

@@ -13,29 +13,17 @@ def recipes(pack: str | None, as_json: bool) -> None:
 
     The recipe that is used by default is marked with a star.
     """
-    from redraft import recipes as values
     from redraft.assemble import opened
     from redraft.models.pack import DEFAULT
-    from redraft.systems import SYSTEMS, absence
+    from redraft.systems import listing
 
-    found = opened(pack or DEFAULT)
-    default = values.default(found).name
-    width = max(map(len, SYSTEMS))
-    for name, system in SYSTEMS.items():
-        reason, recipe = absence(system, found), system.recipe
+    found = listing(opened(pack or DEFAULT))
+    width = max(len(one["name"]) for one in found)
+    for one in found:
         if as_json:
-            given = {
-                "name": name,
-                "summary": recipe.summary,
-                "target": recipe.target,
-                "steps": recipe.steps,
-                "needs": system.needs,
-                "available": reason is None,
-                "reason": reason,
-                "default": name == default,
-            }
-            click.echo(json.dumps(given, ensure_ascii=False))
+            click.echo(json.dumps(one, ensure_ascii=False))
             continue
-        click.echo(f"{'*' if name == default else ' '} {name:<{width}}  {recipe.summary}")
-        needs = f"needs {', '.join(system.needs) or 'nothing'}"
-        click.echo(f"  {'':<{width}}  {needs}; {'available' if reason is None else f'unavailable: {reason}'}")
+        click.echo(f"{'*' if one['default'] else ' '} {one['name']:<{width}}  {one['summary']}")
+        needs = f"needs {', '.join(one['needs']) or 'nothing'}"
+        available = "available" if one["available"] else f"unavailable: {one['reason']}"
+        click.echo(f"  {'':<{width}}  {needs}; {available}")
