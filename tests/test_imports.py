@@ -17,7 +17,7 @@ _LAYERS = (
     ("scoring", "sampler", "draft", "training"),
     ("recipes", "drafts", "sampling", "diagnostics", "writer", "records", "batch"),
     ("assemble", "chain_writer", "infill_writer", "baselines", "systems"),
-    ("experiments",),
+    ("experiments", "server", "client"),
     ("app", "__main__"),
 )
 _LEVEL = {name: level for level, names in enumerate(_LAYERS) for name in names}

@@ -16,8 +16,17 @@ from typing import TYPE_CHECKING
 from redraft import version
 
 if TYPE_CHECKING:
+    from redraft.client import Client, connect
     from redraft.drafts import Draft, Settings
-    from redraft.errors import ConstraintError, CorpusError, InputError, OutputError, PackError, RedraftError
+    from redraft.errors import (
+        ConstraintError,
+        CorpusError,
+        InputError,
+        OutputError,
+        PackError,
+        RedraftError,
+        ServerError,
+    )
     from redraft.sampling import Samples
     from redraft.sentence import Constraints, Order
     from redraft.systems import load
@@ -33,6 +42,8 @@ _HOMES = {
     "Settings": "drafts",
     "Writer": "writer",
     "load": "systems",
+    "Client": "client",
+    "connect": "client",
     "Samples": "sampling",
     "SoftScore": "target",
     "prefer": "target",
@@ -43,9 +54,11 @@ _HOMES = {
     "InputError": "errors",
     "PackError": "errors",
     "CorpusError": "errors",
+    "ServerError": "errors",
     "OutputError": "errors",
 }
 __all__ = [
+    "Client",
     "ConstraintError",
     "Constraints",
     "CorpusError",
@@ -56,10 +69,12 @@ __all__ = [
     "PackError",
     "RedraftError",
     "Samples",
+    "ServerError",
     "Settings",
     "SoftScore",
     "Writer",
     "__version__",
+    "connect",
     "load",
     "penalise_repetition",
     "prefer",

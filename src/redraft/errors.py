@@ -78,6 +78,18 @@ class OutputError(RedraftError):
     """
 
 
+class ServerError(RedraftError):
+    """Raised when a server cannot be reached, refuses a request, or fails.
+
+    Examples:
+        >>> try:
+        ...     redraft.connect("http://127.0.0.1:9").generate("dog")
+        ... except redraft.ServerError as error:
+        ...     print(error)
+        cannot reach http://127.0.0.1:9: Connection refused
+    """
+
+
 def reason(error: BaseException) -> str:
     """The message of another library's error, shortened to fit into a line."""
     return " ".join(str(error).split())[:160] or type(error).__name__

@@ -20,6 +20,7 @@ _SECTIONS = {
     "Write": {
         "generate": "redraft.app.generate:generate",
         "infill": "redraft.app.generate:infill",
+        "serve": "redraft.app.serve:serve",
     },
     "Understand": {
         "explain": "redraft.app.explain:explain",

@@ -1,6 +1,7 @@
 """redraft generate, redraft infill."""
 
 import json
+import os
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -89,6 +90,11 @@ def infill(template: str | None, options: Options, samples: int | None, burn_in:
 def _write(
     given: dict[str, object], options: Options, samples: int | None, burn_in: int | None, thin: int | None
 ) -> None:
+    if options.server is not None:
+        if samples is not None or burn_in is not None or thin is not None:
+            raise InputError("--samples, --burn-in and --thin do not go with --server")
+        _write_with_server(options.server, given, options)
+        return
     if samples is not None:
         if options.input is not None or options.output is not None:
             raise InputError("--samples takes one input and prints; give the words on the command line")
@@ -145,6 +151,27 @@ def _write_one(given: dict[str, object], options: Options) -> None:
         click.echo(f"redraft: {message}", err=True)
     if options.strict and not (len(drafts) >= options.num and all(draft.constraints_met for draft in drafts)):
         sys.exit(UNMET)
+
+
+def _write_with_server(url: str, given: dict[str, object], options: Options) -> None:
+    """Print what a server writes, without loading anything that a client does not need."""
+    from redraft.client import connect
+
+    if options.trace and not options.as_json:
+        raise InputError("--trace with --server prints JSON only; add --json")
+    client = connect(url, token=os.environ.get("REDRAFT_TOKEN"))
+    answer = client.post("infill" if "template" in given else "generate", {**options.request(), **given})
+    for given_word, written in answer["respelled"]:
+        click.echo(f"redraft: {given_word!r} is written {written!r}", err=True)
+    with kept([draft["text"] for draft in answer["drafts"]]):
+        if options.as_json:
+            click.echo(json.dumps({"drafts": answer["drafts"]}, ensure_ascii=False))
+            return
+        for draft in answer["drafts"]:
+            click.echo(draft["text"])
+            if draft["unmet"]:
+                missing = ", ".join(draft["unmet"])
+                click.echo(f"redraft: not reached: {missing}; try more --steps or --chains", err=True)
 
 
 def _sample(given: dict[str, object], options: Options, num: int, burn_in: int | None, thin: int | None) -> None:

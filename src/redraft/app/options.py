@@ -4,14 +4,14 @@ import hashlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from redraft.app.sections import HOW, MODELS, OUTPUT, SAMPLING, WHAT, Command, option
-from redraft.errors import ConstraintError, InputError
+from redraft.errors import InputError
 
 if TYPE_CHECKING:
     from redraft.drafts import Settings
@@ -60,6 +60,7 @@ class Options:
     particles: int | None = None
     until_settled: bool = False
     passes: int | None = None
+    server: str | None = None
 
     def settings(self) -> "Settings":
         from redraft.batch import SPARES
@@ -115,20 +116,10 @@ class Options:
             from redraft.blanks import num_missing
 
             num_missing(constraints)
-        if self.recipe is None and not constraints.fixes_lengths and constraints.allow is None:
-            return  # every recipe of a default can write it
-        from redraft import recipes
-        from redraft.assemble import opened
         from redraft.models.pack import DEFAULT
-        from redraft.systems import system
+        from redraft.systems import refuse_unwritable
 
-        recipe = self.recipe
-        if recipe is None:
-            pack = opened(self.pack or DEFAULT)
-            recipe = (recipes.default(pack) if self.target is None else recipes.own(pack)).name
-        why = system(recipe).refusal(constraints)
-        if why is not None:
-            raise ConstraintError(why)
+        refuse_unwritable(constraints, self.pack or DEFAULT, self.recipe, self.target)
 
     def _soft(self) -> "list[SoftScore]":
         from redraft.target import penalise_repetition, prefer, prefer_length
@@ -139,6 +130,16 @@ class Options:
         if self.repetition_penalty:
             scores.append(penalise_repetition(self.repetition_penalty))
         return scores
+
+    def request(self) -> dict[str, Any]:
+        """The options as the fields of a request to a server."""
+        if self.input is not None or self.output is not None or self.distinct:
+            raise InputError("--server takes one input; give the words on the command line, or leave --server out")
+        prefer = dict(map(_word_and_weight, self.prefer)) or None
+        sent = {name: getattr(self, name) for name in _SENT}
+        usual = {one.name: one.default for one in fields(self)}
+        changed = {name: value for name, value in sent.items() if value != usual[name]}
+        return {**self.defaults(), **changed, **({} if prefer is None else {"prefer": prefer})}
 
     def defaults(self) -> dict[str, Any]:
         """Return the constraints that apply to every input unless it sets its own."""
@@ -154,6 +155,14 @@ class Options:
             return dict(defaults)
         listed = hashlib.sha256("\n".join(defaults["allow"]).encode()).hexdigest()
         return {**defaults, "allow": {"file": Path(self.allow).name, "sha256": listed}}
+
+
+# The options that a server takes as they are.
+_SENT = (
+    *("recipe", "steps", "candidates", "scored", "target", "context", "chains", "num", "seed", "time_limit", "trace"),
+    *("pack", "kernel", "generator", "temperature", "prefer_length", "repetition_penalty", "style", "particles"),
+    *("until_settled", "passes"),
+)
 
 
 def _listed(name: str) -> list[str]:
@@ -384,6 +393,12 @@ _WRITING = (
         "--distinct",
         is_flag=True,
         help="No sentence twice in the results of --input: an input whose sentence is taken gets its next best one.",
+    ),
+    option(
+        MODELS,
+        "--server",
+        metavar="URL",
+        help="Let a server write (see redraft serve), so that nothing is loaded here. Its token is REDRAFT_TOKEN.",
     ),
     option(OUTPUT, "--batch", type=int, default=32, show_default=True, metavar="N", help="Inputs to process together."),
     option(

@@ -1,0 +1,1 @@
+"""The HTTP server: writing, explaining and listing as JSON and as server-sent events."""
