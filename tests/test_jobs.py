@@ -3,7 +3,7 @@
 import pytest
 
 import redraft
-from redraft.drafts import Job, Progress, Settings
+from redraft.drafts import JobProgress, Settings, WritingJob
 from redraft.models.pack import Pack
 from redraft.sentence import Constraints
 from redraft.writer import Writer
@@ -20,7 +20,7 @@ def writer(tiny_pack: Pack) -> Writer:
 @pytest.mark.parametrize("chains", [1, 3])
 def test_a_job_has_the_drafts_of_its_seed_and_number(writer: Writer, chains: int) -> None:
     settings = Settings(steps=12, num=2, chains=chains)
-    jobs = [Job(constraints, seed=7 + i, number=i) for i, constraints in enumerate(_WORDS)]
+    jobs = [WritingJob(constraints, seed=7 + i, number=i) for i, constraints in enumerate(_WORDS)]
     for job, drafts in zip(jobs, writer.write_jobs(jobs, settings), strict=True):
         alone = Settings(steps=12, num=2, chains=chains, seed=job.seed)
         (expected,) = writer.write_many([job.constraints], alone, numbers=[job.number])
@@ -28,15 +28,17 @@ def test_a_job_has_the_drafts_of_its_seed_and_number(writer: Writer, chains: int
 
 
 def test_a_job_that_is_stopped_leaves_the_others_alone(writer: Writer) -> None:
-    jobs = [Job(_WORDS[0], 1, watch=lambda progress: progress.step < 4), Job(_WORDS[1], 2)]
+    jobs = [WritingJob(_WORDS[0], 1, watch=lambda progress: progress.step < 4), WritingJob(_WORDS[1], 2)]
     (stopped,), (whole,) = writer.write_jobs(jobs, Settings(steps=12))
     assert stopped.steps == 4
     assert whole.text == writer.write(_WORDS[1], Settings(steps=12, seed=2))[0].text
 
 
 def test_progress_shows_every_revision(writer: Writer) -> None:
-    seen: list[Progress] = []
-    ((draft,),) = writer.write_jobs([Job(_WORDS[0], 1, watch=lambda one: not seen.append(one))], Settings(steps=12))
+    seen: list[JobProgress] = []
+    ((draft,),) = writer.write_jobs(
+        [WritingJob(_WORDS[0], 1, watch=lambda one: not seen.append(one))], Settings(steps=12)
+    )
     assert [one.step for one in seen] == list(range(13))
     assert tuple(seen[-1].traces[0]) == draft.trace
     assert seen[-1].best is not None
@@ -45,13 +47,13 @@ def test_progress_shows_every_revision(writer: Writer) -> None:
 
 
 def test_every_job_has_the_whole_time_limit(writer: Writer) -> None:
-    results = writer.write_jobs([Job(one, 1) for one in _WORDS], Settings(steps=10**8, time_limit=0.3))
+    results = writer.write_jobs([WritingJob(one, 1) for one in _WORDS], Settings(steps=10**8, time_limit=0.3))
     assert all(0 < drafts[0].steps < 10**8 for drafts in results)
 
 
 def test_a_system_that_writes_one_by_one_takes_jobs(tiny_pack: Pack) -> None:
     beam = redraft.load(tiny_pack, "gbs")
-    jobs = [Job(_WORDS[0], 1), Job(_WORDS[1], 2, 3)]
+    jobs = [WritingJob(_WORDS[0], 1), WritingJob(_WORDS[1], 2, 3)]
     texts = [drafts[0].text for drafts in beam.write_jobs(jobs)]
     expected = [
         beam.write_many([job.constraints], Settings(seed=job.seed), numbers=[job.number])[0][0].text for job in jobs
@@ -66,8 +68,8 @@ def test_no_jobs_have_no_drafts(writer: Writer) -> None:
 @pytest.mark.parametrize("steps", [0, 5])
 def test_the_infiller_takes_jobs(tiny_pack: Pack, steps: int) -> None:
     writer, seen = make_writer(tiny_pack), []
-    jobs = [Job(one, seed=5 + i, number=i) for i, one in enumerate(INPUTS)]
-    jobs[0] = Job(INPUTS[0], 5, watch=lambda progress: not seen.append(progress))
+    jobs = [WritingJob(one, seed=5 + i, number=i) for i, one in enumerate(INPUTS)]
+    jobs[0] = WritingJob(INPUTS[0], 5, watch=lambda progress: not seen.append(progress))
     for job, drafts in zip(jobs, writer.write_jobs(jobs, Settings(steps, num=2)), strict=True):
         alone = make_writer(tiny_pack).write_many(
             [job.constraints], Settings(steps, num=2, seed=job.seed), numbers=[job.number]
@@ -80,7 +82,7 @@ def test_the_infiller_takes_jobs(tiny_pack: Pack, steps: int) -> None:
 
 
 def test_the_infiller_drops_a_job_that_is_stopped(tiny_pack: Pack) -> None:
-    jobs = [Job(INPUTS[0], 1, watch=lambda _: False), Job(INPUTS[1], 2)]
+    jobs = [WritingJob(INPUTS[0], 1, watch=lambda _: False), WritingJob(INPUTS[1], 2)]
     stopped, whole = make_writer(tiny_pack).write_jobs(jobs, Settings(0))
     assert stopped == []
     assert whole[0].text == make_writer(tiny_pack).write(INPUTS[1], Settings(0, seed=2))[0].text

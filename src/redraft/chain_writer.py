@@ -11,7 +11,7 @@ import numpy as np
 
 from redraft.blanks import num_missing
 from redraft.draft.grid_beam import GridBeam
-from redraft.drafts import Draft, Earlier, Job, Observer, Progress, Settings
+from redraft.drafts import Draft, Earlier, JobProgress, Observer, Settings, WritingJob
 from redraft.errors import InputError
 from redraft.models.pack import Pack
 from redraft.recipes import ChainRecipe
@@ -156,7 +156,7 @@ class ChainWriter(Writer):
         seconds = (time.monotonic() - started) / len(inputs)
         return drafts_of(tracks, settings, seconds, self.signature(settings, seed))
 
-    def write_jobs(self, jobs: Sequence[Job], settings: Settings | None = None) -> list[list[Draft]]:
+    def write_jobs(self, jobs: Sequence[WritingJob], settings: Settings | None = None) -> list[list[Draft]]:
         """Write drafts for jobs. All their chains advance together."""
         settings = self._checked(settings, [job.constraints for job in jobs])
         num = settings.num_chains
@@ -305,11 +305,11 @@ def _best(tracks: Sequence[Track]) -> Visited:
     return min((track.best[0] for track in tracks), key=lambda one: one.rank)
 
 
-def _progress(step: int, tracks: Sequence[Track]) -> Progress:
+def _progress(step: int, tracks: Sequence[Track]) -> JobProgress:
     """What the chains of one input have done."""
     best = _best(tracks)
     starts = tuple(track.start for track in tracks if track.start is not None)
-    return Progress(step, best.sentence, best.nll, starts, tuple(track.trace for track in tracks))
+    return JobProgress(step, best.sentence, best.nll, starts, tuple(track.trace for track in tracks))
 
 
 def first_drafts(

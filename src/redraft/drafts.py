@@ -294,7 +294,7 @@ Observer = Callable[[int, "Sentence", float], bool]  # step, best draft so far, 
 
 
 @dataclass(frozen=True)
-class Progress:
+class JobProgress:
     """What was done for one input so far.
 
     Attributes:
@@ -311,16 +311,16 @@ class Progress:
     traces: "tuple[Sequence[Revision | Rewrite], ...]" = ()
 
 
-Watch = Callable[[Progress], bool]  # False stops the work on an input
+Watch = Callable[[JobProgress], bool]  # False stops the work on an input
 
 
-def keep_on(progress: Progress) -> bool:
+def keep_on(progress: JobProgress) -> bool:
     """Watch without ever stopping the work."""
     return True
 
 
 @dataclass(frozen=True)
-class Job:
+class WritingJob:
     """An input with draws and an observer of its own. ``Writer.write_jobs`` writes several together."""
 
     constraints: "Constraints"

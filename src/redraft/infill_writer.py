@@ -13,7 +13,7 @@ import numpy as np
 from redraft import checks
 from redraft.draft.particles import DraftOrder, ParticleDrafter
 from redraft.draft.task import Drafted
-from redraft.drafts import Draft, Job, Observer, Particle, Progress, Settings, Watch, keep_on, refuse_passes
+from redraft.drafts import Draft, JobProgress, Observer, Particle, Settings, Watch, WritingJob, keep_on, refuse_passes
 from redraft.errors import InputError
 from redraft.models.base import Words
 from redraft.models.causal.infiller import Infiller
@@ -94,7 +94,7 @@ class _Task:
 
     def is_wanted(self) -> bool:
         """Whether to go on with it."""
-        return self.watch(Progress())
+        return self.watch(JobProgress())
 
 
 class InfillTarget:
@@ -202,7 +202,7 @@ class InfillWriter(Writer):
             results += self._write_together(tasks[first : first + size], settings, deadline, observe)
         return results
 
-    def write_jobs(self, jobs: Sequence[Job], settings: Settings | None = None) -> list[list[Draft]]:
+    def write_jobs(self, jobs: Sequence[WritingJob], settings: Settings | None = None) -> list[list[Draft]]:
         """Drafts for jobs, whose particles are read together. A job that is stopped before its drafts has none."""
         settings = self.complete(settings or Settings())
         tasks = [_Task(job.constraints, job.seed, job.number, job.watch) for job in jobs]
@@ -297,7 +297,7 @@ class InfillWriter(Writer):
         best = self._chosen(constraints, candidates, settings.num)
         if not best:
             return []
-        seen = Progress(0, best[0].sentence, best[0].nll, tuple(one.sentence for one in candidates))
+        seen = JobProgress(0, best[0].sentence, best[0].nll, tuple(one.sentence for one in candidates))
         if not task.watch(seen):
             return []
         traces: list[tuple[Rewrite, ...]] = []
@@ -382,7 +382,7 @@ class InfillWriter(Writer):
         _LOG.warning("redraft: the infiller found no sentence for this input; another system writes it")
         left = max(_LEAST_SECONDS, round(deadline - time.monotonic(), 1)) if settings.time_limit else None
         again = Settings(None, settings.chains, settings.num, time_limit=left, spares=settings.spares)
-        return self._fallback.write_jobs([Job(task.given, task.seed, task.number, task.watch)], again)[0]
+        return self._fallback.write_jobs([WritingJob(task.given, task.seed, task.number, task.watch)], again)[0]
 
     def signature(self, settings: Settings, seed: int) -> str:
         numbers = [num * settings.chains for num in (self.recipe.particles, self.recipe.particles_of_templates)]

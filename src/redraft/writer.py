@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Self, overload
 
 from redraft import checks, text
-from redraft.drafts import Draft, Job, Observer, Progress, Settings
+from redraft.drafts import Draft, JobProgress, Observer, Settings, WritingJob
 from redraft.errors import InputError
 from redraft.models.pack import Pack
 from redraft.predict.classifier import CLASSIFIER, pack_classifier
@@ -59,12 +59,12 @@ class Writer(ABC):
         far and its NLL; if it returns False, the work stops.
         """
 
-    def write_jobs(self, jobs: Sequence[Job], settings: Settings | None = None) -> list[list[Draft]]:
+    def write_jobs(self, jobs: Sequence[WritingJob], settings: Settings | None = None) -> list[list[Draft]]:
         """Write drafts for inputs of which each has its own seed and observer, as a server does.
 
         Examples:
-            >>> from redraft.drafts import Job
-            >>> jobs = [Job(redraft.Constraints(["dog"]), seed) for seed in (1, 2)]
+            >>> from redraft.drafts import WritingJob
+            >>> jobs = [WritingJob(redraft.Constraints(["dog"]), seed) for seed in (1, 2)]
             >>> [drafts[0].signature[-6:] for drafts in writer.write_jobs(jobs, redraft.Settings(steps=5))]
             ['seed:1', 'seed:2']
 
@@ -396,8 +396,8 @@ class WritingSystem(ABC):
         return self
 
 
-def _observer(job: Job) -> Observer:
-    return lambda step, best, nll: job.watch(Progress(step, best, nll))
+def _observer(job: WritingJob) -> Observer:
+    return lambda step, best, nll: job.watch(JobProgress(step, best, nll))
 
 
 def _settings(settings: Settings | None, **given: Any) -> Settings:

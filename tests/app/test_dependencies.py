@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 _SOURCES = sorted((ROOT / "src" / "redraft").rglob("*.py"))
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-_PACKAGE_OF = {"sklearn": "scikit-learn"}  # where the module has another name
+_PACKAGE_OF = {"sklearn": "scikit-learn", "prometheus_client": "prometheus-client"}  # where the module has another name
 
 
 def _names(requirements: list[str]) -> set[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from redraft.assemble import opened
-from redraft.drafts import Draft, Job
+from redraft.drafts import Draft, WritingJob
 from redraft.errors import InputError, RedraftError
 from redraft.extras import extra
 from redraft.models.pack import DEFAULT, available, open_pack
@@ -81,7 +81,7 @@ class Service:
             return [self.writers.explain(first).to_dict()] * len(tickets)
         requests = [ticket.request for ticket in tickets if isinstance(ticket.request, WriteRequest)]
         jobs = [
-            Job(request.constraints, request.seed, request.number, ticket.watch)
+            WritingJob(request.constraints, request.seed, request.number, ticket.watch)
             for ticket, request in zip(tickets, requests, strict=True)
         ]
         results = self.writers.write(first.opening, first.settings, jobs)

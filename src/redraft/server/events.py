@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from redraft.drafts import Progress, revision_record, rewrite_record
+from redraft.drafts import JobProgress, revision_record, rewrite_record
 from redraft.sampler import Revision
 from redraft.sentence import Sentence
 
@@ -32,7 +32,7 @@ class Listener:
         self._num_told: dict[int, int] = {}  # what was told of each trace
         self._best: Sentence | None = None
 
-    def hear(self, progress: Progress) -> None:
+    def hear(self, progress: JobProgress) -> None:
         """Send what is new: first drafts, revisions and a better draft."""
         for chain, start in enumerate(progress.starts[self._num_starts :], self._num_starts):
             self._send("draft", {"chain": chain, **_shown(start)})

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from redraft.assemble import opened
-from redraft.drafts import Draft, Job, Settings
+from redraft.drafts import Draft, Settings, WritingJob
 from redraft.errors import InputError
 from redraft.models.pack import available
 from redraft.predict.heat_map import Explanation
@@ -46,7 +46,7 @@ class Writers:
         writer = self._open[plain]
         return writer if opening == plain else writer.at_temperature(opening.temperature)
 
-    def write(self, opening: Opening, settings: Settings, jobs: Sequence[Job]) -> list[list[Draft]]:
+    def write(self, opening: Opening, settings: Settings, jobs: Sequence[WritingJob]) -> list[list[Draft]]:
         """The drafts of several jobs, written together."""
         return self.get(opening).write_jobs(jobs, settings)
 
