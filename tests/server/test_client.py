@@ -114,12 +114,11 @@ def test_the_command_line_writes_with_a_server(server: Served, writer: redraft.W
     assert "one input" in run("generate", "--input", "words.txt")
     assert "do not go with --server" in run("generate", "dog", "--samples", "3")
     assert "add --json" in run("generate", "dog", "--trace")
-    assert (
-        "not reached: at least 9 words"
-        in CliRunner()
-        .invoke(cli, ["generate", "dog", "--min-words", "9", "--steps", "0", "--server", server.client.url])
-        .stderr
-    )
+    command = ["generate", "dog", "--min-words", "9", "--steps", "0", "--server", server.client.url]
+    for more, status in (((), 0), (("--strict",), 3)):
+        result = CliRunner().invoke(cli, [*command, *more])
+        assert "not reached: at least 9 words" in result.stderr
+        assert result.exit_code == status
 
 
 def test_a_client_needs_no_heavy_library(server: Served) -> None:

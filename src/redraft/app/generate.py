@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import click
@@ -146,10 +147,17 @@ def _write_one(given: dict[str, object], options: Options) -> None:
         else:
             for draft in drafts:
                 show_draft(draft, constraints, trace=options.trace)
-    if len(drafts) < options.num:
-        message = f"only {len(drafts)} of {options.num} different drafts were found; try more --steps, --chains or time"
+    _report_missing(options, [draft.constraints_met for draft in drafts])
+
+
+def _report_missing(options: Options, are_met: Sequence[bool]) -> None:
+    """Say how many drafts are missing. With --strict, exit if some are, or do not meet their constraints."""
+    if len(are_met) < options.num:
+        message = (
+            f"only {len(are_met)} of {options.num} different drafts were found; try more --steps, --chains or time"
+        )
         click.echo(f"redraft: {message}", err=True)
-    if options.strict and not (len(drafts) >= options.num and all(draft.constraints_met for draft in drafts)):
+    if options.strict and not (len(are_met) >= options.num and all(are_met)):
         sys.exit(UNMET)
 
 
@@ -166,12 +174,14 @@ def _write_with_server(url: str, given: dict[str, object], options: Options) -> 
     with kept([draft["text"] for draft in answer["drafts"]]):
         if options.as_json:
             click.echo(json.dumps({"drafts": answer["drafts"]}, ensure_ascii=False))
-            return
-        for draft in answer["drafts"]:
-            click.echo(draft["text"])
-            if draft["unmet"]:
-                missing = ", ".join(draft["unmet"])
-                click.echo(f"redraft: not reached: {missing}; try more --steps or --chains", err=True)
+        else:
+            for draft in answer["drafts"]:
+                click.echo(draft["text"])
+    for draft in answer["drafts"]:
+        if draft["unmet"]:
+            missing = ", ".join(draft["unmet"])
+            click.echo(f"redraft: not reached: {missing}; try more --steps or --chains", err=True)
+    _report_missing(options, [draft["constraints_met"] for draft in answer["drafts"]])
 
 
 def _sample(given: dict[str, object], options: Options, num: int, burn_in: int | None, thin: int | None) -> None:
