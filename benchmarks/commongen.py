@@ -58,10 +58,14 @@ _LEMMA = {form: lemma for lemma, *forms in _ENTRIES for form in forms}
 
 
 def lemmas(word: str) -> set[str]:
-    """The words that a word of a text may be a form of, by the dictionary of lemminflect in reverse and by the list."""
+    """The words that a word of a text may be a form of, by the dictionary of lemminflect in reverse and by the list.
+
+    A word that the dictionary lacks, such as "peelers", may have a regular ending.
+    """
     from lemminflect import getAllLemmas
 
     found = {lemma for several in getAllLemmas(word).values() for lemma in several}
+    found = found or {word.removesuffix(ending) for ending in ("s", "es", "ed", "ing")}
     return {word, *found, *([_LEMMA[word]] if word in _LEMMA else [])}
 
 
