@@ -9,7 +9,7 @@ import pytest
 from redraft import text
 from redraft.drafts import Settings
 from redraft.errors import InputError
-from redraft.infill_writer import InfillWriter
+from redraft.infill_writer import InfillWriter, _Candidate
 from redraft.models.base import Words
 from redraft.models.pack import Pack
 from redraft.recipes import RECIPES, InfillerRecipe, Overrides
@@ -166,6 +166,15 @@ def test_a_preference_is_heeded(tiny_pack: Pack) -> None:
         return sum("toward" in one[0].words for one in drafts)
 
     assert num_with(6.0) > num_with(-6.0)
+
+
+def test_a_preference_counts_in_full(tiny_pack: Pack) -> None:
+    def score(weight: float) -> float:
+        writer = make_writer(tiny_pack, soft=(prefer("us", weight),))
+        sentence = Constraints(("us",)).start()
+        return writer._score(INPUTS[0], _Candidate(sentence, -5.0, -4.0, 9, sentence))
+
+    assert score(2.0) - score(0.0) == pytest.approx(2.0)
 
 
 def test_another_system_writes_what_the_infiller_cannot(tiny_pack: Pack, caplog: pytest.LogCaptureFixture) -> None:

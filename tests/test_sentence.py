@@ -161,6 +161,7 @@ def test_met_by_looks_at_whole_words_order_and_bans() -> None:
         ("the ___ dog ___ dog .", "The dog dog dog .", False),
         ("the ___ dog ___ dog .", "The dog dog dog dog .", True),
         ("the dog ___{1}", "The dog .", True),
+        ("the ___", "The U.S.", True),
     ],
 )
 def test_an_empty_blank_is_unmet(template: str, words: str, is_met: bool) -> None:

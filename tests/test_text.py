@@ -30,6 +30,9 @@ def test_words_survive_detokenising(given_text: str) -> None:
         ("J. K. Rowling's fine-tuning of O'Neill", "J. K. Rowling 's fine-tuning of O'Neill"),
         ("The workers' rights were naïve.", "The workers ' rights were naïve ."),
         ("It ended 2-1 at 12:15... then", "It ended 2-1 at 12:15 ... then"),
+        ("The boys' dog was 'fine'.", "The boys ' dog was ' fine ' ."),
+        ("'The dog' is 'the cat'.", "' The dog ' is ' the cat ' ."),
+        ("The boys' and girls' toys", "The boys ' and girls ' toys"),
         ("No one -- not even I.", "No one -- not even I ."),
         ("C++, C# and .NET at -5 by @user", "C++ , C# and .NET at -5 by @user"),
         ("He paid $5 on http://a.b/c?", "He paid $ 5 on http://a.b/c ?"),
@@ -49,6 +52,20 @@ def test_the_opening_word_is_capitalised() -> None:
     assert text.render(['"', "we", "are", "."]) == '"We are.'
     assert text.surface(["ßa", "b"]) == ["ßa", "b"]  # its capital would be two letters
     assert text.render([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("ask the Dr. .", "Ask the Dr."),
+        ("I work at Yahoo ! .", "I work at Yahoo!"),
+        ("well ... .", "Well..."),
+        ("ask the Dr. ?", "Ask the Dr.?"),
+        (".", "."),
+    ],
+)
+def test_no_full_stop_follows_another_mark(words: str, shown: str) -> None:
+    assert text.render(words.split()) == shown
 
 
 @given(st.lists(st.sampled_from(["the", "dog", "'s", ",", '"', "(", ")", "'t", "can", "1,000", "."]), max_size=10))

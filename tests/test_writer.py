@@ -1,5 +1,6 @@
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -132,12 +133,31 @@ def test_absurd_sizes_are_refused(most: dict[str, int]) -> None:
         Settings(**most)  # type: ignore[arg-type]
 
 
+def test_what_is_no_soft_score_is_refused(tiny_pack: Pack) -> None:
+    with pytest.raises(InputError, match="soft scores are made by prefer"):
+        redraft.load(tiny_pack, "l-mcmc", soft=[3])  # type: ignore[list-item]
+
+
 def test_absurd_numbers_of_candidates_are_refused(tiny_pack: Pack) -> None:
     with pytest.raises(InputError, match="candidates must be at most 1,000, not 1,000,000"):
         redraft.load(tiny_pack, "l-mcmc", candidates=1_000_000)
 
 
-@pytest.mark.parametrize("wrong", [{"steps": -1}, {"chains": 0}, {"num": 0}, {"time_limit": 0.0}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"steps": -1},
+        {"chains": 0},
+        {"num": 0},
+        {"time_limit": 0.0},
+        {"time_limit": math.nan},
+        {"seed": -1},
+        {"seed": 1.5},
+        {"checkpoints": 3},
+        {"checkpoints": None},
+        {"until_settled": None},
+    ],
+)
 def test_settings_that_cannot_be(wrong: dict[str, int]) -> None:
     with pytest.raises(InputError):
         Settings(**wrong)  # type: ignore[arg-type]

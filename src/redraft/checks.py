@@ -44,6 +44,12 @@ def check_positive(name: str, value: object, *, most: float = sys.float_info.max
         raise InputError(f"{name} must be a number above 0, not {value!r}")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Refuse anything but True and False."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be True or False, not {value!r}")
+
+
 def check_text(name: str, value: object, error: type[RedraftError] = InputError) -> None:
     """Refuse anything but a string."""
     if not isinstance(value, str):

@@ -65,8 +65,8 @@ class Settings:
             checks.check_seed(self.seed)
         if self.time_limit is not None:
             checks.check_positive("the time limit in seconds", self.time_limit, most=math.inf)
-        for checkpoint in self.checkpoints:
-            checks.check_count("a checkpoint", checkpoint, 0)
+        checks.counts("checkpoints", self.checkpoints, 0)
+        checks.check_flag("until_settled", self.until_settled)
 
     @property
     def num_chains(self) -> int:

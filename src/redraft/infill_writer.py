@@ -279,7 +279,7 @@ class InfillWriter(Writer):
 
     def _likely(self, drafted: Drafted) -> float:
         """How likely a draft is given the constraints: higher is better."""
-        return (drafted.log_prob + self._target.log_soft(drafted.sentence)) / float(drafted.num_tokens**_POWER)
+        return drafted.log_prob / float(drafted.num_tokens**_POWER) + self._target.log_soft(drafted.sentence)
 
     def _log_alone(self, sentences: Sequence[Words]) -> list[float]:
         """Log-probabilities of sentences after a prompt that gives no words."""
@@ -352,12 +352,14 @@ class InfillWriter(Writer):
         """
         fewest = min(constraints.preferred_words, _FEWEST_WORDS)
         num_missing = max(0, fewest - num_words(candidate.sentence.words))
-        log_weight = candidate.log_alone + self._target.log_soft(candidate.sentence)
+        soft = self._target.log_soft(
+            candidate.sentence
+        )  # in full: divided by a length, it would have too little effect
         power = _length_power(constraints)
         repetition = _REPETITION.log_weight(candidate.sentence.words)
         num_left_out = sum(part.is_optional for part in constraints.parts) - len(_held_optional(constraints, candidate))
         loss = _SHORT * num_missing + _UNWELCOME * num_left_out
-        return log_weight / float(candidate.num_tokens**power) + repetition - loss
+        return candidate.log_alone / float(candidate.num_tokens**power) + soft + repetition - loss
 
     def _chosen(self, constraints: Constraints, candidates: Sequence[_Candidate], num: int) -> list[_Candidate]:
         """The best candidate, then the best among those that differ from it, and so on."""

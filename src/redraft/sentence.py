@@ -392,8 +392,9 @@ class Constraints:
         """Whether a blank is empty. An ending that is not given fills a blank only if the template counts its words."""
         if self._template is None:
             return False
-        counts_ending = not self.has_ending or self._template.blanks[-1].most is not None
-        return not self._template.occurs_in(shown if counts_ending else shown[:-1], fewest=1)
+        is_apart = bool(shown) and self.has_ending and self._template.blanks[-1].most is None
+        own = shown[:-1] if is_apart and shown[-1] in self.endings else shown
+        return not self._template.occurs_in(own, fewest=1)
 
     def unmet(self, words: Sequence[str]) -> list[str]:
         """List the constraints that a finished sentence does not meet, in words; empty if all are met.
@@ -415,7 +416,8 @@ class Constraints:
             failed.append(f"at least {self.min_words} words")
         if len(words) > self.limit:
             failed.append(f"at most {self.limit} words")
-        if self.has_ending and (not words or words[-1] not in self.endings):
+        # "U.S." ends a sentence without another full stop.
+        if self.has_ending and not (words and (words[-1] in self.endings or words[-1][-1] in self.endings)):
             failed.append(f"an ending of {' '.join(self.endings)}")
         return failed
 

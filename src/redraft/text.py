@@ -48,6 +48,7 @@ _NO_SPACE_BEFORE = frozenset(
     [",", ".", ";", ":", "!", "?", "%", ")", "]", "}", "...", "..", "....", "”", "’", "»", "…"]
 )
 _NO_SPACE_AFTER = frozenset(["(", "[", "{", "$", "£", "€", "¥", "#", "“", "‘", "«", "¡", "¿"])
+_NOT_PLURAL = frozenset("is was has does says this thus as its his us yes always perhaps".split())
 _IS_CLITIC = re.compile(rf"{_CLITIC}$", re.IGNORECASE)
 
 
@@ -88,7 +89,8 @@ def is_negation(token: str) -> bool:
 class _Spacing:
     """Decides, from left to right, whether a word follows the one before it without a space."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Sequence[str]) -> None:
+        self._num_single = words.count("'")  # that are still to come
         self._open: set[str] = set()  # the straight quotes that are open
         self._glue_next = False
 
@@ -96,7 +98,9 @@ class _Spacing:
         glued, self._glue_next = self._glue_next, word in _NO_SPACE_AFTER
         if previous is None:
             return False
-        if word == '"' or (word == "'" and not self._is_possessive(previous)):
+        is_possessive = word == "'" and self._is_possessive(previous)
+        self._num_single -= word == "'"
+        if word in ('"', "'") and not is_possessive:
             if word in self._open:
                 self._open.remove(word)
                 return True
@@ -109,16 +113,20 @@ class _Spacing:
         self._glue_next = word in _NO_SPACE_AFTER or word in "\"'"
         if word in ('"', "'"):
             self._open.add(word)
+            self._num_single -= word == "'"
 
     def _is_possessive(self, previous: str) -> bool:
-        return previous.endswith(("s", "S")) and "'" not in self._open
+        """Whether a quote ends "workers'". After "was" or "says" it opens, if another one is there to close."""
+        if "'" in self._open or not previous.endswith(("s", "S")):
+            return False
+        return previous.lower() not in _NOT_PLURAL or self._num_single == 1
 
 
 def detokenise(words: Sequence[str]) -> str:
     """Write words as people do, with spaces only where they belong. No letter is changed."""
     if not words:
         return ""
-    spacing = _Spacing()
+    spacing = _Spacing(words)
     spacing.start(words[0])
     chunks: list[list[str]] = [[words[0]]]
     for previous, word in itertools.pairwise(words):
@@ -161,5 +169,7 @@ def surface(words: Sequence[str]) -> list[str]:
 
 
 def render(words: Sequence[str]) -> str:
-    """The natural text of a sentence."""
-    return detokenise(surface(words))
+    """The natural text of a sentence. A final full stop is left out after a word that ends in one, or in "!" or "?"."""
+    shown = surface(words)
+    is_stopped = shown[-1:] == ["."] and "".join(shown[-2:-1]).endswith((".", "!", "?", "…"))
+    return detokenise(shown[:-1] if is_stopped else shown)

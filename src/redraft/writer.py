@@ -357,6 +357,8 @@ class Shaping:
     def __post_init__(self) -> None:
         checks.check_positive("the power", self.power)
         checks.check_text("the context", self.context)
+        if not all(isinstance(score, SoftScore) for score in self.soft):
+            raise InputError("soft scores are made by prefer, prefer_length, penalise_repetition or SoftScore")
         object.__setattr__(self, "context", clean(self.context, "the context"))
 
     def refuse_style(self, recipe: Recipe) -> None:

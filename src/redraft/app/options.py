@@ -240,7 +240,13 @@ _TARGET = (
         metavar="N",
         help="Maximum number of words, counting punctuation. Default: 25, or 10 more than are given if that is larger.",
     ),
-    option(WHAT, "--prefer", multiple=True, metavar="WORD=WEIGHT", help="Make a word more likely. Repeatable."),
+    option(
+        WHAT,
+        "--prefer",
+        multiple=True,
+        metavar="WORD=WEIGHT",
+        help="Make sentences with a word more likely: 2 for 7 times, 5 for 150 times. Repeatable.",
+    ),
     option(WHAT, "--prefer-length", type=int, metavar="N", help="Make lengths near N words more likely."),
     option(
         WHAT,
