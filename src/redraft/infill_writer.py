@@ -352,9 +352,7 @@ class InfillWriter(Writer):
         """
         fewest = min(constraints.preferred_words, _FEWEST_WORDS)
         num_missing = max(0, fewest - num_words(candidate.sentence.words))
-        soft = self._target.log_soft(
-            candidate.sentence
-        )  # in full: divided by a length, it would have too little effect
+        soft = self._target.log_soft(candidate.sentence)  # in full, or it would have too little effect
         power = _length_power(constraints)
         repetition = _REPETITION.log_weight(candidate.sentence.words)
         num_left_out = sum(part.is_optional for part in constraints.parts) - len(_held_optional(constraints, candidate))
