@@ -4,7 +4,6 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,17 +14,6 @@ import redraft
 from redraft.models.pack import Pack
 from redraft.server import api
 from redraft.server.api import ServerSettings
-
-
-@pytest.fixture(scope="module")
-def server(tiny_pack: Pack) -> Iterator[Served]:
-    with serving(ServerSettings(str(tiny_pack.folder), time_limit=20)) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def writer(tiny_pack: Pack) -> redraft.Writer:
-    return redraft.load(tiny_pack)
 
 
 def test_a_server_writes_what_the_library_writes(server: Served, writer: redraft.Writer) -> None:

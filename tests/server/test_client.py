@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner
@@ -12,17 +11,6 @@ import redraft
 from redraft.app.cli import cli
 from redraft.models.pack import Pack
 from redraft.server.api import ServerSettings
-
-
-@pytest.fixture(scope="module")
-def server(tiny_pack: Pack) -> Iterator[Served]:
-    with serving(ServerSettings(str(tiny_pack.folder), time_limit=20)) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def writer(tiny_pack: Pack) -> redraft.Writer:
-    return redraft.load(tiny_pack)
 
 
 def test_a_client_writes_as_a_writer_does(server: Served, writer: redraft.Writer) -> None:

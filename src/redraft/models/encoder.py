@@ -20,7 +20,7 @@ from redraft.errors import PackError
 
 VOCABULARY = "vocab.txt"
 CASES = "embeddings.case_embeddings.weight"  # what a BERT without capitals lacks
-_SELDOM = 20  # pieces that occur less often in the text of a training are left out
+_FEWEST = 20  # pieces that occur less often in the training data are left out
 _BEGIN, _END, _PADDING, _UNKNOWN = "[CLS]", "[SEP]", "[PAD]", "[UNK]"
 
 
@@ -95,14 +95,14 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def kept_pieces(names: Sequence[str], counts: Mapping[int, int]) -> list[int]:
-    """The pieces to keep of a vocabulary: special ones, characters of ASCII, and those that are not seldom.
+    """The pieces to keep of a vocabulary: special ones, ASCII characters, and those that are frequent enough.
 
     Words of these characters can still be spelled, and a word whose pieces are all kept is spelled as before.
     """
     return [
         i
         for i, name in enumerate(names)
-        if counts.get(i, 0) >= _SELDOM
+        if counts.get(i, 0) >= _FEWEST
         or (name.startswith("[") and name.endswith("]") and not name.startswith("[unused"))
         or (len(name.removeprefix("##")) == 1 and name.removeprefix("##") in string.printable)
     ]

@@ -35,7 +35,7 @@ RequestT = TypeVar("RequestT", bound=_Request)
 
 
 class Ticket(Generic[RequestT]):
-    """A request in the queue. ``answer`` gets the result; ``listen`` hears of the work, in the thread of the work."""
+    """A request in the queue. ``answer`` gets the result. The worker thread calls ``listen`` with the progress."""
 
     def __init__(self, request: RequestT, listen: Callable[[Any], None] = lambda _: None):
         self.request, self.listen = request, listen
